@@ -1,0 +1,128 @@
+#include "json.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+static void before_value(struct afz_json *j)
+{
+        if (j->comma)
+                afz_out_char(j->out, ',');
+        j->comma = true;
+}
+
+void afz_json_open(struct afz_json *j, char bracket)
+{
+        before_value(j);
+        afz_out_char(j->out, bracket);
+        j->comma = false;
+}
+
+void afz_json_close(struct afz_json *j, char bracket)
+{
+        afz_out_char(j->out, bracket);
+        j->comma = true;
+}
+
+/* How many bytes the UTF-8 sequence at s has; 0 when it is broken, overlong or a surrogate. */
+static size_t utf8_length(const unsigned char *s)
+{
+        if (s[0] < 0x80)
+                return 1;
+        size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+        if (s[0] < 0xc2 || s[0] > 0xf4)
+                return 0;
+        for (size_t i = 1; i < n; i++)
+                if ((s[i] & 0xc0) != 0x80)
+                        return 0;
+        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+            (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+                return 0;
+        return n;
+}
+
+static void put_escaped(struct afz_out *out, unsigned char c)
+{
+        static const char *const names[0x20] = {
+                ['\b'] = "\\b", ['\f'] = "\\f", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t"};
+        if (c < 0x20 && names[c]) {
+                afz_out_str(out, names[c]);
+        } else if (c < 0x20 || c == 0x7f) {
+                afz_out_fmt(out, "\\u%04x", (unsigned)c);
+        } else {
+                afz_out_char(out, '\\');
+                afz_out_char(out, (char)c);
+        }
+}
+
+static void put_string(struct afz_out *out, const char *text)
+{
+        const unsigned char *s = (const unsigned char *)text;
+        afz_out_char(out, '"');
+        while (*s) {
+                size_t n = utf8_length(s);
+                if (n == 0) {
+                        afz_out_str(out, "\xef\xbf\xbd");
+                        s++;
+                } else if (n == 1 && (*s < 0x20 || *s == 0x7f || *s == '"' || *s == '\\')) {
+                        put_escaped(out, *s);
+                        s++;
+                } else {
+                        afz_out_bytes(out, (const char *)s, n);
+                        s += n;
+                }
+        }
+        afz_out_char(out, '"');
+}
+
+void afz_json_key(struct afz_json *j, const char *key)
+{
+        before_value(j);
+        put_string(j->out, key);
+        afz_out_char(j->out, ':');
+        j->comma = false;
+}
+
+void afz_json_str(struct afz_json *j, const char *s)
+{
+        if (!s) {
+                afz_json_null(j);
+                return;
+        }
+        before_value(j);
+        put_string(j->out, s);
+}
+
+void afz_json_u64(struct afz_json *j, uint64_t v)
+{
+        before_value(j);
+        afz_out_u64(j->out, v);
+}
+
+void afz_json_i64(struct afz_json *j, int64_t v)
+{
+        before_value(j);
+        afz_out_i64(j->out, v);
+}
+
+void afz_json_double(struct afz_json *j, double v, int decimals)
+{
+        if (!isfinite(v)) {
+                afz_json_null(j);
+                return;
+        }
+        before_value(j);
+        afz_out_fmt(j->out, "%.*f", decimals, v);
+}
+
+void afz_json_bool(struct afz_json *j, bool v)
+{
+        before_value(j);
+        afz_out_str(j->out, v ? "true" : "false");
+}
+
+void afz_json_null(struct afz_json *j)
+{
+        before_value(j);
+        afz_out_str(j->out, "null");
+}

@@ -1,0 +1,98 @@
+#include "map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct slot {
+        uint64_t key, value;
+        bool used;
+};
+
+struct afz_map {
+        size_t mask, max, count;
+        struct slot slot[];
+};
+
+/* Fibonacci hashing: pids come in runs, and runs must not become clusters. */
+static size_t home(const struct afz_map *map, uint64_t key)
+{
+        return (size_t)((key * 0x9e3779b97f4a7c15U) >> 32) & map->mask;
+}
+
+int afz_map_new(size_t max, struct afz_map **ret)
+{
+        size_t slots = 16;
+        while (slots < max * 2)
+                slots *= 2;
+        struct afz_map *map = calloc(1, sizeof *map + slots * sizeof map->slot[0]);
+        if (!map)
+                return -ENOMEM;
+        map->mask = slots - 1;
+        map->max = max;
+        *ret = map;
+        return 0;
+}
+
+void afz_map_free(struct afz_map *map)
+{
+        free(map);
+}
+
+static size_t find(const struct afz_map *map, uint64_t key)
+{
+        size_t i = home(map, key);
+        while (map->slot[i].used && map->slot[i].key != key)
+                i = (i + 1) & map->mask;
+        return i;
+}
+
+int afz_map_put(struct afz_map *map, uint64_t key, uint64_t value)
+{
+        size_t i = find(map, key);
+        if (!map->slot[i].used) {
+                if (map->count == map->max)
+                        return -ENOSPC;
+                map->count++;
+        }
+        map->slot[i] = (struct slot){key, value, true};
+        return 0;
+}
+
+bool afz_map_get(const struct afz_map *map, uint64_t key, uint64_t *ret)
+{
+        size_t i = find(map, key);
+        if (!map->slot[i].used)
+                return false;
+        *ret = map->slot[i].value;
+        return true;
+}
+
+bool afz_map_remove(struct afz_map *map, uint64_t key)
+{
+        size_t hole = find(map, key);
+        if (!map->slot[hole].used)
+                return false;
+        /* Move back every entry of the run that could no longer be reached across the hole. */
+        for (size_t i = (hole + 1) & map->mask; map->slot[i].used; i = (i + 1) & map->mask) {
+                size_t want = home(map, map->slot[i].key);
+                if (((i - want) & map->mask) >= ((i - hole) & map->mask)) {
+                        map->slot[hole] = map->slot[i];
+                        hole = i;
+                }
+        }
+        map->slot[hole].used = false;
+        map->count--;
+        return true;
+}
+
+void afz_map_clear(struct afz_map *map)
+{
+        memset(map->slot, 0, (map->mask + 1) * sizeof map->slot[0]);
+        map->count = 0;
+}
+
+size_t afz_map_count(const struct afz_map *map)
+{
+        return map->count;
+}

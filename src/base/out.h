@@ -1,0 +1,35 @@
+#ifndef AFZ_OUT_H
+#define AFZ_OUT_H
+/* Text on its way out: a buffer given by the caller that is written to a descriptor when full or
+ * when flushed, or (fd -1) a plain buffer in memory. No stdio, no allocation, so views may use it
+ * in every tick.
+ *
+ * The first error stays in `err` and everything after it is dropped: write freely, look once at the
+ * end. In memory, text beyond cap is cut and err is -ENOSPC.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+struct afz_out {
+        int fd, err;
+        size_t len, cap;
+        char *buf;
+};
+
+static inline struct afz_out afz_out_to(int fd, char *buf, size_t cap)
+{
+        return (struct afz_out){.fd = fd, .buf = buf, .cap = cap};
+}
+
+void afz_out_bytes(struct afz_out *out, const char *p, size_t n);
+void afz_out_str(struct afz_out *out, const char *s);
+void afz_out_char(struct afz_out *out, char c);
+void afz_out_u64(struct afz_out *out, uint64_t v);
+void afz_out_i64(struct afz_out *out, int64_t v);
+void afz_out_fmt(struct afz_out *out, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+/* Writes what is held; returns 0 or the first error. */
+int afz_out_flush(struct afz_out *out);
+
+#endif
