@@ -1,0 +1,225 @@
+/* watch: the live view; without a terminal plain lines; with --json an object a tick. */
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "engine.h"
+#include "json_view.h"
+#include "metrics.h"
+#include "plain.h"
+#include "term.h"
+#include "watch_live.h"
+
+#define MS UINT64_C(1000000)
+#define S  (1000 * MS)
+
+/* How long a command that looks once waits for the GPU's driver to answer. */
+#define SETTLE_NS (3 * S)
+
+/* A first look is taken this long before the first line, so that it has rates. */
+#define FIRST_LOOK_NS (200 * MS)
+
+struct options {
+        uint64_t interval_ns, count;
+        bool json, plain, metrics;
+        const char *root;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+        struct timespec ts;
+        clock_gettime(clock, &ts);
+        return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+}
+
+static void sleep_until(uint64_t deadline_ns)
+{
+        struct timespec ts = {(time_t)(deadline_ns / S), (long)(deadline_ns % S)};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+                ;
+}
+
+static void write_tick(struct afz_out *out, const struct afz_window *window,
+                       const struct options *opt, struct afz_json_view *json)
+{
+        uint64_t wall_ns = clock_ns(CLOCK_REALTIME);
+        if (opt->json) {
+                afz_json_tick(json, out, window, wall_ns);
+                return;
+        }
+        time_t wall = (time_t)(wall_ns / S);
+        struct tm tm;
+        char clock[16] = "";
+        if (localtime_r(&wall, &tm))
+                strftime(clock, sizeof clock, "%H:%M:%S", &tm);
+        afz_plain_line(out, window, clock);
+}
+
+/* One line or object a tick, until the job ends or the reader goes. */
+static int watch_lines(struct afz_engine *engine, const struct options *opt, uint64_t pid)
+{
+        static char buf[65536];
+        struct afz_out out = afz_out_to(STDOUT_FILENO, buf, sizeof buf);
+        struct afz_json_view json = {0};
+        uint64_t first = opt->interval_ns < FIRST_LOOK_NS ? opt->interval_ns : FIRST_LOOK_NS;
+        uint64_t next = clock_ns(CLOCK_MONOTONIC) + first;
+        afz_engine_settle(engine, opt->count > 0 ? SETTLE_NS : 0);
+        afz_engine_tick(engine);
+        for (uint64_t n = 0; opt->count == 0 || n < opt->count; n++) {
+                sleep_until(next);
+                afz_engine_tick(engine);
+                write_tick(&out, afz_engine_window(engine), opt, &json);
+                if (afz_out_flush(&out) < 0)
+                        return out.err == -EPIPE
+                                       ? 0
+                                       : afz_fail(2, "watch: cannot write: %s", strerror(-out.err));
+                if (!afz_engine_job_alive(engine)) {
+                        if (!opt->json)
+                                afz_fail(0, "process %llu has ended", (unsigned long long)pid);
+                        return 0;
+                }
+                uint64_t now = clock_ns(CLOCK_MONOTONIC);
+                for (next += opt->interval_ns; next <= now; next += opt->interval_ns)
+                        ; /* ticks that were slept through (a suspended machine) are not made up */
+        }
+        return 0;
+}
+
+static int print_metrics(const struct options *opt)
+{
+        static char buf[65536];
+        struct afz_out out = afz_out_to(STDOUT_FILENO, buf, sizeof buf);
+        if (opt->json)
+                afz_json_metrics(&out);
+        else
+                afz_metrics_table(&out);
+        return afz_out_flush(&out) < 0 && out.err != -EPIPE ? 2 : 0;
+}
+
+/* Files of many processes are kept open: take as many descriptors as we are allowed. */
+static void raise_descriptor_limit(void)
+{
+        struct rlimit lim;
+        if (getrlimit(RLIMIT_NOFILE, &lim) == 0 && lim.rlim_cur < lim.rlim_max) {
+                lim.rlim_cur = lim.rlim_max;
+                (void)setrlimit(RLIMIT_NOFILE, &lim);
+        }
+}
+
+static int watch(const struct options *opt, const struct afz_env *env, uint64_t pid)
+{
+        struct afz_engine *engine;
+        struct afz_term_looks looks = afz_term_looks_here(STDIN_FILENO, STDOUT_FILENO);
+        struct afz_term_caps caps = afz_term_look(&looks);
+        raise_descriptor_limit();
+        int r = afz_engine_new(env, &(struct afz_target){.pid = pid}, &engine);
+        if (r == -ESRCH)
+                return afz_fail(AFZ_EXIT_USAGE, "watch: there is no process %llu",
+                                (unsigned long long)pid);
+        if (r < 0)
+                return afz_fail(AFZ_EXIT_USAGE, "watch: %s", strerror(-r));
+        bool live = caps.live && !opt->json && !opt->plain;
+        if (live)
+                r = afz_watch_live(engine, &caps, opt->interval_ns, opt->count);
+        if (!live || r < 0)
+                r = watch_lines(engine, opt, pid);
+        afz_engine_free(engine);
+        return r;
+}
+
+static int run_watch(const struct afz_invocation *inv)
+{
+        const struct options *opt = inv->options;
+        struct afz_env env;
+        uint64_t pid = 0;
+        if (opt->metrics)
+                return print_metrics(opt);
+        if (inv->argc > 0 && afz_operand_pid(inv->argv[0], &pid) < 0)
+                return afz_fail(AFZ_EXIT_USAGE, "watch: '%s' is no process number", inv->argv[0]);
+        setlocale(LC_CTYPE, "");
+        signal(SIGPIPE, SIG_IGN); /* a reader that goes is an end, not a death */
+        int r = opt->root ? afz_env_open_fixture(opt->root, &env) : afz_env_open_live(&env);
+        if (r < 0)
+                return afz_fail(AFZ_EXIT_USAGE, "watch: %s: %s", opt->root ? opt->root : "/proc",
+                                strerror(-r));
+        r = watch(opt, &env, pid);
+        afz_env_done(&env);
+        return r;
+}
+
+static const struct afz_option rows[] = {
+        {.name = "interval",
+         .letter = 'i',
+         .arg = "TIME",
+         .type = AFZ_OPTION_DURATION,
+         .offset = offsetof(struct options, interval_ns),
+         .min = 10 * MS,
+         .max = 3600 * S,
+         .default_text = "1s",
+         .help = "Time between two looks at the machine, such as 100ms or 5s."},
+        {.name = "count",
+         .letter = 'n',
+         .arg = "N",
+         .type = AFZ_OPTION_U64,
+         .offset = offsetof(struct options, count),
+         .min = 1,
+         .help = "End after N ticks."},
+        {.name = "json",
+         .letter = 'j',
+         .offset = offsetof(struct options, json),
+         .help = "Print one JSON object a tick: every metric, with its unit in its name."},
+        {.name = "plain",
+         .offset = offsetof(struct options, plain),
+         .help = "Print one line a tick, also on a terminal."},
+        {.name = "metrics",
+         .offset = offsetof(struct options, metrics),
+         .help = "List every metric with its unit, meaning and source, and end."},
+        {.name = "root",
+         .arg = "DIR",
+         .type = AFZ_OPTION_STRING,
+         .offset = offsetof(struct options, root),
+         .complete = AFZ_COMPLETE_DIR,
+         .hidden = true,
+         .help = "Look at a recorded tree (see capture) instead of this machine."},
+        {0},
+};
+
+static const struct options defaults = {.interval_ns = S};
+
+static const struct afz_operand operands[] = {
+        {.name = "PID", .complete = AFZ_COMPLETE_PID, .optional = true},
+        {0},
+};
+
+static const struct afz_example examples[] = {
+        {"antifreeze watch", "The machine and its heaviest processes, live."},
+        {"antifreeze watch $(pgrep -n python)", "The newest Python job and all that it started."},
+        {"antifreeze watch --json -i 100ms 4242 > job.jsonl",
+         "Ten objects a second, for a script."},
+        {0},
+};
+
+const struct afz_command afz_command_watch = {
+        .name = "watch",
+        .summary = "show the machine and a job on it, live",
+        .description =
+                "Shows memory, swap, shared memory and GPU memory with the line that must not be "
+                "crossed, pressure, cores, disks, the job's whole process tree with the role of "
+                "each process, and what limits the job now.\n\n"
+                "PID is the root of the job: its children and theirs belong to it, also those that "
+                "were re-parented away. Without PID the machine's heaviest processes are shown.\n\n"
+                "On a terminal it is a live view (press h for its keys); without one it prints one "
+                "plain line a tick.",
+        .operands = operands,
+        .options = rows,
+        .examples = examples,
+        .options_size = sizeof(struct options),
+        .defaults = &defaults,
+        .run = run_watch,
+};

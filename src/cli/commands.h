@@ -1,0 +1,22 @@
+#ifndef AFZ_COMMANDS_H
+#define AFZ_COMMANDS_H
+/* The commands, one a file cmd_*.c, and the program made of them (program.c). To add a command,
+ * write its file, declare its row here and name it in program.c; help, man page and completion
+ * follow. */
+#include "command.h"
+
+extern const struct afz_command afz_command_watch, afz_command_doctor, afz_command_capture,
+        afz_command_demo, afz_command_help, afz_command_completion, afz_command_man;
+
+extern const struct afz_program afz_program;
+
+/* Says "antifreeze: ..." on stderr and returns status, so that it can be returned. */
+int afz_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Columns of the terminal on stdout; 80 where there is none. */
+int afz_columns(void);
+
+/* A pid given as an operand: digits, and not 0. */
+int afz_operand_pid(const char *text, uint64_t *ret);
+
+#endif

@@ -1,0 +1,67 @@
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "config.h"
+#include "help.h"
+
+/* Room for any command's options. */
+#define OPTIONS_BYTES 1024
+
+struct globals {
+        bool version;
+};
+
+static const struct afz_option global_rows[] = {
+        {.name = "version",
+         .letter = 'V',
+         .offset = offsetof(struct globals, version),
+         .help = "Print the version."},
+        {0},
+};
+
+static int run_command(const struct afz_program *program, int argc, char **argv)
+{
+        alignas(max_align_t) char options[OPTIONS_BYTES];
+        struct afz_usage_error error;
+        struct afz_invocation invocation;
+        const struct afz_command *command = afz_command_find(program, argv[0]);
+        if (!command) {
+                afz_command_unknown(program, argv[0], &error);
+                return afz_fail(AFZ_EXIT_USAGE, "%s", error.text);
+        }
+        if (command->options_size > sizeof options)
+                return afz_fail(AFZ_EXIT_OWN, "internal: options of %s do not fit", command->name);
+        if (afz_command_parse(program, command, argc - 1, argv + 1, options, &invocation, &error) <
+            0)
+                return afz_fail(afz_command_usage_status(command), "%s: %s", command->name,
+                                error.text);
+        if (invocation.help)
+                return afz_help_command(stdout, program, command, afz_columns()) < 0 ? 2 : 0;
+        return command->run(&invocation);
+}
+
+int main(int argc, char **argv)
+{
+        struct afz_program program = afz_program;
+        struct globals globals = {0};
+        struct afz_usage_error error;
+        struct afz_parsed parsed;
+        program.options = global_rows;
+        if (argc < 1 || afz_options_parse(global_rows, AFZ_OPERANDS_LAST, argc - 1, argv + 1,
+                                          &globals, &parsed, &error) < 0)
+                return afz_fail(AFZ_EXIT_USAGE, "%s", argc < 1 ? "no arguments" : error.text);
+        if (globals.version) {
+                printf("antifreeze %s\n", AFZ_VERSION);
+                return 0;
+        }
+        if (parsed.help)
+                return afz_help_program(stdout, &program, afz_columns()) < 0 ? 2 : 0;
+        if (parsed.argc == 0) {
+                (void)afz_help_program(stderr, &program, afz_columns());
+                return AFZ_EXIT_USAGE;
+        }
+        return run_command(&program, parsed.argc, parsed.argv);
+}

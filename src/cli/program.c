@@ -1,0 +1,82 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "config.h"
+#include "help.h"
+#include "quantity.h"
+
+static const struct afz_command *const commands[] = {
+        &afz_command_watch, &afz_command_doctor,     &afz_command_demo, &afz_command_capture,
+        &afz_command_help,  &afz_command_completion, &afz_command_man,  NULL,
+};
+
+static const struct afz_note exit_status[] = {
+        {"0", "It could answer."},
+        {"2", "A usage error, or something that was asked for is not there. One line says what."},
+        {0},
+};
+
+static const struct afz_note environment[] = {
+        {"NO_COLOR", "Set and not empty: no colours."},
+        {"ANTIFREEZE_NVML", "The file to load instead of libnvidia-ml.so.1."},
+        {0},
+};
+
+static const struct afz_example examples[] = {
+        {"antifreeze watch 4242", "Watch the job whose root is process 4242."},
+        {"antifreeze doctor", "See what this machine can tell and what is risky on it."},
+        {"antifreeze demo", "Train a small network, watched."},
+        {0},
+};
+
+static const char *const see_also[] = {"proc(5)", "cgroups(7)", "free(1)", NULL};
+
+const struct afz_program afz_program = {
+        .name = "antifreeze",
+        .version = AFZ_VERSION,
+        .date = "2026-11-15",
+        .summary = "keep a training job from freezing the machine, and say why",
+        .description =
+                "Antifreeze watches a machine and a training job on it: memory, swap, shared "
+                "memory, GPU memory, pressure, cores, disks, network mounts, heat and the kernel's "
+                "log. It needs no root, no daemon and no change to the program.\n\n"
+                "What it cannot see somewhere, it says; a value that is not known is never shown "
+                "as 0.",
+        .commands = commands,
+        .exit_status = exit_status,
+        .environment = environment,
+        .examples = examples,
+        .see_also = see_also,
+};
+
+int afz_fail(int status, const char *format, ...)
+{
+        va_list args;
+        va_start(args, format);
+        fputs("antifreeze: ", stderr);
+        vfprintf(stderr, format, args);
+        fputc('\n', stderr);
+        va_end(args);
+        return status;
+}
+
+int afz_columns(void)
+{
+        struct winsize size;
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+                return AFZ_HELP_WIDTH;
+        return size.ws_col;
+}
+
+int afz_operand_pid(const char *text, uint64_t *ret)
+{
+        uint64_t pid;
+        if (afz_parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX)
+                return -EINVAL;
+        *ret = pid;
+        return 0;
+}

@@ -1,0 +1,165 @@
+#include "watch_live.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "key.h"
+#include "live.h"
+#include "screen.h"
+
+/* What a signal handler needs to give the terminal back. */
+static const struct afz_term *term_to_restore;
+
+static const int fatal_signals[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGSEGV, SIGBUS, SIGABRT};
+
+static void restore_and_die(int sig)
+{
+        afz_term_restore(term_to_restore);
+        signal(sig, SIG_DFL);
+        raise(sig);
+}
+
+static void guard_terminal(const struct afz_term *term)
+{
+        term_to_restore = term;
+        for (size_t i = 0; i < sizeof fatal_signals / sizeof fatal_signals[0]; i++)
+                signal(fatal_signals[i], term ? restore_and_die : SIG_DFL);
+}
+
+static uint64_t now_ns(void)
+{
+        struct timespec ts;
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+}
+
+struct show {
+        struct afz_engine *engine;
+        struct afz_term term;
+        struct afz_screen screen;
+        struct afz_live_state live;
+        char host[65], clock[16];
+        char buf[65536];
+};
+
+static void draw(struct show *s)
+{
+        int width, height;
+        time_t now = time(NULL);
+        struct tm tm;
+        struct afz_out out = afz_out_to(s->term.out_fd, s->buf, sizeof s->buf);
+        if (afz_term_size(&s->term, &width, &height) == 0)
+                (void)afz_screen_resize(&s->screen, width, height);
+        if (localtime_r(&now, &tm))
+                strftime(s->clock, sizeof s->clock, "%H:%M:%S", &tm);
+        s->live.job_ended = !afz_engine_job_alive(s->engine);
+        afz_screen_clear(&s->screen);
+        afz_live_draw(&s->screen, afz_engine_window(s->engine), &s->live);
+        afz_screen_encode(&s->screen, &out);
+        (void)afz_out_flush(&out);
+}
+
+/* Applies one key. False: quit. */
+static bool apply_key(struct show *s, int key)
+{
+        switch (afz_live_key(&s->live, key)) {
+        case AFZ_LIVE_QUIT:
+                return false;
+        case AFZ_LIVE_SUSPEND:
+                afz_term_suspend(&s->term);
+                s->screen.stale = true;
+                break;
+        case AFZ_LIVE_REPAINT:
+                s->screen.stale = true;
+                break;
+        case AFZ_LIVE_REDRAW:
+        case AFZ_LIVE_NOTHING:
+                break;
+        }
+        return true;
+}
+
+/* Applies what was typed. False: quit, or the terminal is gone. */
+static bool take_keys(struct show *s)
+{
+        char typed[64];
+        int n = afz_term_read(&s->term, typed, sizeof typed);
+        size_t at = 0, used;
+        int key;
+        while (n > 0 && (key = afz_key_take(typed + at, (size_t)n - at, &used)) != AFZ_KEY_NONE) {
+                if (!apply_key(s, key))
+                        return false;
+                at += used;
+        }
+        return n >= 0;
+}
+
+/* Waits for a key, a change of size or the next tick. False: quit. */
+static bool wait_until(struct show *s, uint64_t deadline_ns)
+{
+        for (;;) {
+                uint64_t now = now_ns();
+                if (now >= deadline_ns)
+                        return true;
+                uint64_t left = deadline_ns - now;
+                struct timespec timeout = {(time_t)(left / 1000000000U),
+                                           (long)(left % 1000000000U)};
+                struct pollfd fds[] = {{.fd = s->term.in_fd, .events = POLLIN},
+                                       {.fd = s->term.resize_fd, .events = POLLIN}};
+                int n = ppoll(fds, 2, &timeout, NULL);
+                if (n < 0 && errno != EINTR)
+                        return false;
+                if (n <= 0)
+                        continue;
+                if (fds[0].revents && !take_keys(s))
+                        return false;
+                draw(s);
+                if (s->live.interval_ns < left)
+                        return true; /* the user asked for a quicker pace */
+        }
+}
+
+static void run(struct show *s, uint64_t count)
+{
+        for (uint64_t shown = 0; count == 0 || shown < count; shown++) {
+                uint64_t start = now_ns();
+                if (!s->live.paused)
+                        afz_engine_tick(s->engine);
+                draw(s);
+                if (!wait_until(s, start + s->live.interval_ns))
+                        return;
+        }
+}
+
+int afz_watch_live(struct afz_engine *engine, const struct afz_term_caps *caps,
+                   uint64_t interval_ns, uint64_t count)
+{
+        struct show *s = calloc(1, sizeof *s);
+        if (!s)
+                return -ENOMEM;
+        s->engine = engine;
+        s->live.interval_ns = interval_ns;
+        s->live.clock = s->clock;
+        if (gethostname(s->host, sizeof s->host - 1) == 0)
+                s->live.host = s->host;
+        afz_screen_init(&s->screen, caps->depth, caps->utf8);
+        int r = afz_live_init(&s->live);
+        if (r >= 0)
+                r = afz_term_open(&s->term, STDIN_FILENO, STDOUT_FILENO);
+        if (r >= 0) {
+                guard_terminal(&s->term);
+                run(s, count);
+                guard_terminal(NULL);
+                afz_term_close(&s->term);
+        }
+        afz_live_done(&s->live);
+        afz_screen_done(&s->screen);
+        free(s);
+        return r < 0 ? r : 0;
+}

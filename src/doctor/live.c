@@ -1,0 +1,39 @@
+/* The effects of the machine we run on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "doctor.h"
+#include "manager.h"
+
+static const char *live_variable(void *ctx, const char *name)
+{
+        (void)ctx;
+        return getenv(name);
+}
+
+static int live_may(void *ctx, int dir_fd, const char *path, int mode)
+{
+        (void)ctx;
+        return faccessat(dir_fd < 0 ? AT_FDCWD : dir_fd, path, mode, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+static ssize_t live_link(void *ctx, const char *path, char *buf, size_t cap)
+{
+        (void)ctx;
+        ssize_t n = readlink(path, buf, cap);
+        return n < 0 ? -errno : n;
+}
+
+void afz_doctor_input_live(const struct afz_env *env, struct afz_doctor_input *ret)
+{
+        *ret = (struct afz_doctor_input){
+                .env = env,
+                .uid = geteuid(),
+                .effects = {.variable = live_variable,
+                            .may = live_may,
+                            .link = live_link,
+                            .ask_manager = afz_manager_ask},
+        };
+}

@@ -1,0 +1,46 @@
+#include "checks.h"
+
+/* In the order in which they are shown: what it is, what can be seen, what can be done, what is
+ * risky. */
+const struct afz_check afz_check_table[] = {
+        {"machine", "Machine", "machine", afz_check_machine},
+        {"kernel", "Machine", "kernel", afz_check_kernel},
+        {"wsl", "Machine", "WSL", afz_check_wsl},
+
+        {"processes", "Sight", "other processes", afz_check_processes},
+        {"ptrace", "Sight", "stacks (Yama)", afz_check_ptrace},
+        {"psi", "Sight", "pressure (PSI)", afz_check_psi},
+        {"kernel-log", "Sight", "kernel log", afz_check_kernel_log},
+
+        {"cgroup", "Protection", "cgroup layout", afz_check_cgroup},
+        {"delegation", "Protection", "delegation", afz_check_delegation},
+        {"memory-limit", "Protection", "limit set on us", afz_check_memory_limit},
+        {"systemd", "Protection", "systemd", afz_check_systemd},
+        {"linger", "Protection", "lingering", afz_check_linger},
+        {"oom-daemons", "Protection", "other OOM killers", afz_check_oom_daemons},
+        {"tier", "Protection", "tier", afz_check_tier},
+
+        {"swap", "Memory", "swap", afz_check_swap},
+        {"swappiness", "Memory", "swappiness", afz_check_swappiness},
+        {"shm", "Memory", "/dev/shm", afz_check_shm},
+        {"overcommit", "Memory", "overcommit", afz_check_overcommit},
+        {"huge-pages", "Memory", "huge pages", afz_check_huge_pages},
+
+        {"open-files", "Limits", "open files", afz_check_open_files},
+        {"locked-memory", "Limits", "locked memory", afz_check_locked_memory},
+        {"process-count", "Limits", "processes", afz_check_process_count},
+        {"address-space", "Limits", "address space", afz_check_address_space},
+
+        {"disk-home", "Disk", "home", afz_check_disk_home},
+        {"disk-tmp", "Disk", "temporary files", afz_check_disk_tmp},
+        {"disk-state", "Disk", "recordings", afz_check_disk_state},
+
+        {"gpu", "GPU", "GPUs", afz_check_gpu},
+        {"gpu-driver", "GPU", "NVIDIA driver", afz_check_gpu_driver},
+        {"gpu-access", "GPU", "device nodes", afz_check_gpu_access},
+        {"gpu-leftover", "GPU", "leftover VRAM", afz_check_gpu_leftover},
+};
+const size_t afz_check_count = sizeof afz_check_table / sizeof *afz_check_table;
+
+_Static_assert(sizeof afz_check_table / sizeof *afz_check_table <= AFZ_CHECKS_MAX,
+               "raise AFZ_CHECKS_MAX");

@@ -1,0 +1,234 @@
+#include "limits_judge.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Every threshold of this judge. Rates are over the last reading, so they are set where a person at
+ * the machine would agree, not where a statistic begins to differ from noise. */
+static const struct {
+        double swap_bytes_per_s; /* each way */
+        double memory_pressure;  /* share of time in which some task waited for memory */
+        double disk_pressure;    /* the same for disks */
+        double disk_busy;        /* share of time with a request in flight */
+        double network_wait;     /* round trips' waiting, summed, in seconds a second */
+        double gpu_busy;         /* permyriad */
+        double cpu_pressure;     /* share of time in which some task waited for a core */
+        double runnable_factor;  /* runnable tasks a core */
+        double cpu_busy;         /* cores the job uses, below which it is not computing */
+} at = {
+        .swap_bytes_per_s = 4e6, /* 1000 pages a second: beyond any background ageing */
+        .memory_pressure = 0.10, /* systemd-oomd warns at 20 %; a desktop stutters at 10 % */
+        .disk_pressure = 0.20,   /* one step in five waits */
+        .disk_busy = 0.50,       /* else the waiting is not this disk's */
+        .network_wait = 0.50,    /* one request in flight half of the time */
+        .gpu_busy = 8000,        /* 80 %: a well-fed GPU */
+        .cpu_pressure = 0.30,    /* some task waits a third of the time */
+        .runnable_factor = 1.5,  /* half as many again as can run */
+        .cpu_busy = 0.70,        /* of one core */
+};
+
+/* All that the rules look at, worked out once. Negative: not known. */
+struct facts {
+        double swap_in, swap_out, memory, io, cpu_wait;
+        double job_cores, runnable_per_core, cores;
+        double disk_busy, net_wait, gpu_util;
+        const char *disk, *mount, *gpu;
+        bool all_stopped, frozen, ended, waits_for_disk, any_rate;
+};
+
+static double rate_or_unknown(const struct afz_window *w, const struct afz_sample *s,
+                              enum afz_metric m)
+{
+        double r;
+        return afz_window_rate(w, s, m, &r) ? r : -1;
+}
+
+static void find_disk(const struct afz_window *w, struct facts *f)
+{
+        size_t cursor = 0;
+        const struct afz_sample *s;
+        while ((s = afz_window_next(w, AFZ_KIND_DISK, &cursor))) {
+                double busy = rate_or_unknown(w, s, AFZ_DISK_BUSY) / 1e9;
+                /* Where it is known which disk the job uses, the others are not its reason. */
+                if (w->job_pid != 0 && afz_sample_or(s, AFZ_DISK_JOB_USES, 1) == 0)
+                        continue;
+                if (busy > f->disk_busy) {
+                        f->disk_busy = busy;
+                        f->disk = s->name;
+                }
+        }
+}
+
+static void find_mount(const struct afz_window *w, struct facts *f)
+{
+        size_t cursor = 0;
+        const struct afz_sample *s;
+        while ((s = afz_window_next(w, AFZ_KIND_FS, &cursor))) {
+                double wait = rate_or_unknown(w, s, AFZ_FS_NET_WAIT) / 1e9;
+                if (wait > f->net_wait) {
+                        f->net_wait = wait;
+                        f->mount = s->name;
+                }
+        }
+}
+
+static bool job_is_on(const struct afz_window *w, uint64_t gpu)
+{
+        size_t cursor = 0;
+        const struct afz_sample *s;
+        while ((s = afz_window_next(w, AFZ_KIND_GPU_PROC, &cursor)))
+                if ((uint64_t)afz_sample_or(s, AFZ_GPU_PROC_GPU, -1) == gpu &&
+                    afz_sample_or(s, AFZ_GPU_PROC_IN_JOB, 0) != 0)
+                        return true;
+        return false;
+}
+
+static void find_gpu(const struct afz_window *w, struct facts *f)
+{
+        size_t cursor = 0;
+        const struct afz_sample *s;
+        while ((s = afz_window_next(w, AFZ_KIND_GPU, &cursor))) {
+                int64_t util;
+                if (!afz_sample_get(s, AFZ_GPU_UTIL, &util))
+                        continue;
+                if (w->job_pid != 0 && !job_is_on(w, s->subject.id))
+                        continue;
+                if ((double)util > f->gpu_util) {
+                        f->gpu_util = (double)util;
+                        f->gpu = s->name;
+                }
+        }
+}
+
+static void find_job(const struct afz_window *w, struct facts *f)
+{
+        const struct afz_sample *job = afz_window_one(w, AFZ_KIND_JOB);
+        int64_t processes, stopped;
+        if (!job || !afz_sample_get(job, AFZ_JOB_PROCESSES, &processes))
+                return;
+        f->ended = processes == afz_sample_or(job, AFZ_JOB_ZOMBIES, 0);
+        f->all_stopped = w->job_pid != 0 && afz_sample_get(job, AFZ_JOB_STOPPED, &stopped) &&
+                         stopped + afz_sample_or(job, AFZ_JOB_ZOMBIES, 0) == processes &&
+                         stopped > 0;
+        f->waits_for_disk = afz_sample_or(job, AFZ_JOB_DISK_WAIT, 0) > 0;
+        f->job_cores = rate_or_unknown(w, job, AFZ_JOB_CPU) / 1e9;
+}
+
+static struct facts gather(const struct afz_window *w)
+{
+        const struct afz_sample *host = afz_window_one(w, AFZ_KIND_HOST);
+        const struct afz_sample *psi = afz_window_one(w, AFZ_KIND_PSI);
+        const struct afz_sample *cpu = afz_window_find(w, AFZ_KIND_CPU, AFZ_CPU_ALL);
+        struct facts f = {
+                .swap_in = rate_or_unknown(w, host, AFZ_HOST_SWAP_IN),
+                .swap_out = rate_or_unknown(w, host, AFZ_HOST_SWAP_OUT),
+                .memory = rate_or_unknown(w, psi, AFZ_PSI_MEMORY_SOME) / 1e9,
+                .io = rate_or_unknown(w, psi, AFZ_PSI_IO_SOME) / 1e9,
+                .cpu_wait = rate_or_unknown(w, psi, AFZ_PSI_CPU_SOME) / 1e9,
+                .cores = (double)afz_sample_or(cpu, AFZ_CPU_CORES, -1),
+                .job_cores = -1,
+                .runnable_per_core = -1,
+        };
+        int64_t running;
+        if (cpu && f.cores > 0 && afz_sample_get(cpu, AFZ_CPU_RUNNING, &running))
+                f.runnable_per_core = (double)running / f.cores;
+        find_disk(w, &f);
+        find_mount(w, &f);
+        find_gpu(w, &f);
+        find_job(w, &f);
+        const struct afz_sample *own = afz_window_find(w, AFZ_KIND_CGROUP, 0);
+        f.frozen = w->job_pid != 0 && afz_sample_or(own, AFZ_CGROUP_FROZEN, 0) != 0;
+        f.any_rate = f.swap_in >= 0 || f.memory >= 0 || f.job_cores >= 0;
+        return f;
+}
+
+static void say(struct afz_limit *l, enum afz_limit_kind kind, const char *text)
+{
+        l->kind = kind;
+        snprintf(l->text, sizeof l->text, "%s", text);
+}
+
+/* Memory first: a machine that swaps also waits for its disk, and that is not the disk's fault. */
+static bool judge_memory(const struct facts *f, struct afz_limit *l)
+{
+        if (f->swap_in >= at.swap_bytes_per_s && f->swap_out >= at.swap_bytes_per_s) {
+                l->kind = AFZ_LIMIT_SWAPPING;
+                snprintf(l->text, sizeof l->text, "swapping: %.0f MB/s in, %.0f MB/s out",
+                         f->swap_in / 1e6, f->swap_out / 1e6);
+                return true;
+        }
+        if (f->memory < at.memory_pressure)
+                return false;
+        l->kind = f->swap_in >= at.swap_bytes_per_s ? AFZ_LIMIT_SWAPPING : AFZ_LIMIT_MEMORY;
+        snprintf(l->text, sizeof l->text, "%s: tasks wait for memory %.0f %% of the time",
+                 l->kind == AFZ_LIMIT_SWAPPING ? "swapping" : "short of memory", f->memory * 100);
+        return true;
+}
+
+static bool judge_data(const struct facts *f, struct afz_limit *l)
+{
+        if (f->mount && f->net_wait >= at.network_wait) {
+                l->kind = AFZ_LIMIT_NETWORK;
+                snprintf(l->text, sizeof l->text, "waiting for the network mount %.48s", f->mount);
+                return true;
+        }
+        if (f->io < 0 && !f->disk && f->waits_for_disk) { /* no PSI, no diskstats: only the D's */
+                say(l, AFZ_LIMIT_DISK, "waiting for a disk");
+                return true;
+        }
+        /* Pressure is the whole machine's: a job that computes all the time does not wait for a
+         * disk that others keep busy. */
+        bool could_wait = f->waits_for_disk || f->job_cores < at.cpu_busy;
+        bool waits = f->io < 0 ? f->waits_for_disk : f->io >= at.disk_pressure && could_wait;
+        if (!waits || !f->disk || f->disk_busy < at.disk_busy)
+                return false;
+        l->kind = AFZ_LIMIT_DISK;
+        snprintf(l->text, sizeof l->text, "waiting for disk %.32s (%.0f %% busy)", f->disk,
+                 f->disk_busy > 1 ? 100 : f->disk_busy * 100);
+        return true;
+}
+
+static bool judge_compute(const struct facts *f, struct afz_limit *l)
+{
+        if (f->gpu && f->gpu_util >= at.gpu_busy) {
+                l->kind = AFZ_LIMIT_GPU;
+                snprintf(l->text, sizeof l->text, "GPU-bound: %.40s is %.0f %% busy", f->gpu,
+                         f->gpu_util / 100);
+                return true;
+        }
+        if (f->cpu_wait >= at.cpu_pressure && f->runnable_per_core >= at.runnable_factor) {
+                l->kind = AFZ_LIMIT_CPU_SHARE;
+                snprintf(l->text, sizeof l->text,
+                         "too many tasks for the cores: %.1f runnable a core",
+                         f->runnable_per_core);
+                return true;
+        }
+        if (f->job_cores < at.cpu_busy)
+                return false;
+        l->kind = AFZ_LIMIT_CPU;
+        if (f->cores > 0)
+                snprintf(l->text, sizeof l->text, "CPU-bound: computing on %.1f of %.0f cores",
+                         f->job_cores, f->cores);
+        else
+                snprintf(l->text, sizeof l->text, "CPU-bound: computing on %.1f cores",
+                         f->job_cores);
+        return true;
+}
+
+void afz_limits_judge(const struct afz_window *window, struct afz_limit *ret)
+{
+        struct facts f = gather(window);
+        bool job_unknown = window->job_pid != 0 && f.job_cores < 0;
+        if (window->job_pid != 0 && f.ended)
+                say(ret, AFZ_LIMIT_NONE, "nothing: the job has ended");
+        else if (f.all_stopped)
+                say(ret, AFZ_LIMIT_STOPPED, "stopped (by a signal or a debugger)");
+        else if (f.frozen)
+                say(ret, AFZ_LIMIT_STOPPED, "frozen (by its cgroup)");
+        else if (!f.any_rate)
+                say(ret, AFZ_LIMIT_UNKNOWN, "too early to tell");
+        else if (!judge_memory(&f, ret) && !judge_data(&f, ret) && !judge_compute(&f, ret))
+                say(ret, job_unknown ? AFZ_LIMIT_UNKNOWN : AFZ_LIMIT_NONE,
+                    job_unknown ? "the job's own figures are missing"
+                                : "nothing: it waits for something of its own");
+}

@@ -1,0 +1,22 @@
+#include "metrics.h"
+
+#include "metric.h"
+
+static const char *type_name(enum afz_metric_type type)
+{
+        return type == AFZ_COUNTER ? "counter" : type == AFZ_FACT ? "fact" : "gauge";
+}
+
+void afz_metrics_table(struct afz_out *out)
+{
+        for (int k = AFZ_KIND_NONE + 1; k < AFZ_KIND_COUNT; k++) {
+                const struct afz_kind_info *kind = &afz_kind_table[k];
+                afz_out_fmt(out, "## %s\n%s; in JSON under `%s`\n\n", kind->name, kind->what,
+                            kind->plural ? kind->plural : kind->name);
+                afz_out_str(out, "| metric | type | meaning (source) |\n| --- | --- | --- |\n");
+                for (unsigned i = 0; i < kind->metrics; i++)
+                        afz_out_fmt(out, "| `%s` | %s | %s |\n", kind->metric[i].name,
+                                    type_name(kind->metric[i].type), kind->metric[i].meaning);
+                afz_out_char(out, '\n');
+        }
+}

@@ -1,0 +1,8 @@
+#ifndef AFZ_METRICS_VIEW_H
+#define AFZ_METRICS_VIEW_H
+/* Every metric there is, as a table for people: docs/metrics.md is made of it. */
+#include "out.h"
+
+void afz_metrics_table(struct afz_out *out);
+
+#endif
