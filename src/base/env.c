@@ -96,12 +96,15 @@ int afz_env_open_live(struct afz_env *ret)
         struct afz_env env;
         set_empty(&env);
         env.fs_space = live_fs_space;
-        for (int i = 0; i < AFZ_ROOT_COUNT; i++)
+        int proc_err = 0;
+        for (int i = 0; i < AFZ_ROOT_COUNT; i++) {
                 env.root_fd[i] = open(live_path[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (env.root_fd[AFZ_ROOT_PROC] < 0) {
-                int err = -errno;
+                if (i == AFZ_ROOT_PROC && env.root_fd[i] < 0)
+                        proc_err = -errno;
+        }
+        if (proc_err < 0) {
                 afz_env_done(&env);
-                return err;
+                return proc_err;
         }
         *ret = env;
         return 0;
@@ -122,10 +125,7 @@ static void set_machine(void *ctx, int id, uint64_t value)
 int afz_env_open_fixture(const char *dir, struct afz_env *ret)
 {
         static const struct afz_key keys[] = {
-                {"page_bytes",  0, 0},
-                {"clock_ticks", 1, 0},
-                {"self_pid",    2, 0}
-        };
+                {"page_bytes", 0, 0}, {"clock_ticks", 1, 0}, {"self_pid", 2, 0}};
         struct afz_env env;
         set_empty(&env);
         env.fs_space = fixture_fs_space;
@@ -163,6 +163,8 @@ void afz_env_done(struct afz_env *env)
 static bool has_line(struct afz_span text, const char *error, enum afz_root root, const char *path)
 {
         char line[PATH_MAX + 32];
+        while (strncmp(path, "./", 2) == 0)
+                path += 2;
         int n = afz_path(line, sizeof line, "\n%s %s/%s\n", error, afz_root_name[root], path);
         if (n < 0 || text.n == 0)
                 return false;
@@ -194,6 +196,13 @@ static int fixture_error(const struct afz_env *env, enum afz_root root, const ch
         return r;
 }
 
+static enum afz_open_kind kind_of(int flags)
+{
+        if (!(flags & O_DIRECTORY))
+                return AFZ_OPEN_FILE;
+        return flags & O_PATH ? AFZ_OPEN_PLACE : AFZ_OPEN_DIR;
+}
+
 int afz_env_open(const struct afz_env *env, enum afz_root root, const char *path, int flags)
 {
         int fd = -ENODATA;
@@ -205,8 +214,7 @@ int afz_env_open(const struct afz_env *env, enum afz_root root, const char *path
                         fd = fixture_error(env, root, path);
         }
         if (env->on_open)
-                env->on_open(env->ctx, root, flags & O_DIRECTORY ? AFZ_OPEN_DIR : AFZ_OPEN_FILE,
-                             path, fd < 0 ? fd : 0);
+                env->on_open(env->ctx, root, kind_of(flags), path, fd < 0 ? fd : 0);
         return fd;
 }
 

@@ -15,8 +15,8 @@
 
 enum afz_root { AFZ_ROOT_PROC, AFZ_ROOT_SYS, AFZ_ROOT_CGROUP, AFZ_ROOT_DEV, AFZ_ROOT_COUNT };
 
-/* What was asked for when a path was opened. */
-enum afz_open_kind { AFZ_OPEN_FILE, AFZ_OPEN_DIR, AFZ_OPEN_LINK };
+/* What a path was opened as. A place is a folder that is only looked up (O_PATH), not listed. */
+enum afz_open_kind { AFZ_OPEN_FILE, AFZ_OPEN_DIR, AFZ_OPEN_PLACE, AFZ_OPEN_LINK };
 
 /* The folder that holds a root inside a fixture: "proc", "sys", "cgroup", "dev". */
 extern const char *const afz_root_name[AFZ_ROOT_COUNT];

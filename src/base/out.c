@@ -1,6 +1,7 @@
 #include "out.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +13,11 @@ static int write_all(int fd, const char *p, size_t n)
                 ssize_t w = write(fd, p, n);
                 if (w < 0 && errno == EINTR)
                         continue;
+                /* Another program may have made our terminal or pipe non-blocking. */
+                if (w < 0 && errno == EAGAIN) {
+                        (void)poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+                        continue;
+                }
                 if (w < 0)
                         return -errno;
                 p += w;
@@ -38,7 +44,7 @@ void afz_out_bytes(struct afz_out *out, const char *p, size_t n)
                 out->len += part;
                 p += part;
                 n -= part;
-                if (n > 0 && out->fd < 0)
+                if (n > 0 && (out->fd < 0 || out->cap == 0))
                         out->err = -ENOSPC;
                 else if (n > 0)
                         afz_out_flush(out);

@@ -26,6 +26,8 @@ void afz_out_str(struct afz_out *out, const char *s);
 void afz_out_char(struct afz_out *out, char c);
 void afz_out_u64(struct afz_out *out, uint64_t v);
 void afz_out_i64(struct afz_out *out, int64_t v);
+
+/* For figures and short texts: what is longer than 1023 bytes is cut to that. */
 void afz_out_fmt(struct afz_out *out, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 

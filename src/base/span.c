@@ -42,25 +42,25 @@ struct afz_span afz_span_str(const char *s)
 
 bool afz_span_eq(struct afz_span a, const char *s)
 {
-        size_t n = strlen(s);
-        return a.n == n && memcmp(a.p, s, n) == 0;
+        return a.n == strlen(s) && afz_span_starts(a, s);
 }
 
 bool afz_span_starts(struct afz_span a, const char *prefix)
 {
-        size_t n = strlen(prefix);
-        return a.n >= n && memcmp(a.p, prefix, n) == 0;
+        size_t n = strlen(prefix); /* an empty span may have no pointer, which memcmp forbids */
+        return n == 0 || (a.n >= n && memcmp(a.p, prefix, n) == 0);
 }
 
 bool afz_span_ends(struct afz_span a, const char *suffix)
 {
         size_t n = strlen(suffix);
-        return a.n >= n && memcmp(a.p + a.n - n, suffix, n) == 0;
+        return n == 0 || (a.n >= n && memcmp(a.p + a.n - n, suffix, n) == 0);
 }
 
 bool afz_span_has(struct afz_span a, const char *needle)
 {
-        return memmem(a.p, a.n, needle, strlen(needle)) != NULL;
+        size_t n = strlen(needle);
+        return n == 0 || (a.n >= n && memmem(a.p, a.n, needle, n) != NULL);
 }
 
 struct afz_span afz_span_trim(struct afz_span s)
@@ -78,7 +78,12 @@ size_t afz_span_copy(struct afz_span s, char *buf, size_t cap)
         size_t n = s.n < cap - 1 ? s.n : cap - 1;
         for (size_t i = 0; i < n; i++) {
                 unsigned char c = (unsigned char)s.p[i];
-                buf[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
+                unsigned char next = (unsigned char)(i + 1 < s.n ? s.p[i + 1] : 0);
+                /* U+0080 to U+009F are controls too: in UTF-8 C2 9B begins a terminal's escape. */
+                bool c1 = c == 0xc2 && next >= 0x80 && next <= 0x9f;
+                buf[i] = (char)(c < 0x20 || c == 0x7f || c1 ? '?' : c);
+                if (c1 && i + 1 < n)
+                        buf[++i] = '?';
         }
         buf[n] = '\0';
         return n;
@@ -212,7 +217,7 @@ int afz_span_take_hex(struct afz_span *s, uint64_t *ret)
                 advance(&rest, 1);
         }
         if (digits == 0)
-                return s->n == 0 ? -ENODATA : -EINVAL;
+                return afz_span_trim(*s).n == 0 ? -ENODATA : -EINVAL;
         if (!ends_number(&rest))
                 return -EINVAL;
         *ret = value;

@@ -31,8 +31,8 @@ bool afz_span_has(struct afz_span a, const char *needle);
 /* Without leading and trailing blanks, tabs and newlines. */
 struct afz_span afz_span_trim(struct afz_span s);
 
-/* Copies at most cap-1 bytes and a NUL; unprintable bytes become '?'. Returns the length written.
- */
+/* Copies at most cap-1 bytes and a NUL; control characters become '?', so that no name can speak to
+ * a terminal. Returns the length written. */
 size_t afz_span_copy(struct afz_span s, char *buf, size_t cap);
 
 /* The next line without its newline. The kernel ends every line it writes: what stands behind the

@@ -20,7 +20,8 @@ struct afz_subject {
         enum afz_kind kind;
         uint64_t id;    /* see enum afz_kind */
         uint64_t start; /* of a process: start time in clock ticks since boot, so that a pid that is
-                         * used again is another subject; else 0 */
+                         * used again is another subject. Of a cgroup: how often the job had been
+                         * moved before it came there. Else 0 */
 };
 
 struct afz_sample {
@@ -95,6 +96,21 @@ static inline void afz_sample_set_u64(struct afz_sample *s, enum afz_metric m, u
 {
         if (value <= INT64_MAX)
                 afz_sample_set(s, m, (int64_t)value);
+}
+
+/* The same for what the kernel counts in pages, ticks or kHz. */
+static inline void afz_sample_set_scaled(struct afz_sample *s, enum afz_metric m, uint64_t value,
+                                         uint64_t unit)
+{
+        if (!__builtin_mul_overflow(value, unit, &value))
+                afz_sample_set_u64(s, m, value);
+}
+
+/* Makes it absent again. */
+static inline void afz_sample_forget(struct afz_sample *s, enum afz_metric m)
+{
+        assert(afz_metric_kind(m) == s->subject.kind);
+        s->present &= ~(UINT64_C(1) << afz_metric_index(m));
 }
 
 static inline bool afz_sample_has(const struct afz_sample *s, enum afz_metric m)
