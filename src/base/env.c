@@ -175,10 +175,12 @@ static bool has_line(struct afz_span text, const char *error, enum afz_root root
 
 /* What a path that a fixture does not hold failed with where it was recorded: a file that may not
  * be read is another thing than one that is not there. Any length of list, no allocation. */
-static int fixture_error(const struct afz_env *env, enum afz_root root, const char *path)
+static int fixture_error(const struct afz_env *env, enum afz_root root, const char *path, int err)
 {
         struct stat st;
-        int r = -ENOENT, fd = openat(env->fixture_fd, "not-read", O_RDONLY | O_CLOEXEC);
+        if (env->fixture_fd < 0 || (err != -ENOENT && err != -ENODATA))
+                return err;
+        int r = err, fd = openat(env->fixture_fd, "not-read", O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return r;
         void *map = MAP_FAILED;
@@ -210,9 +212,9 @@ int afz_env_open(const struct afz_env *env, enum afz_root root, const char *path
                 fd = openat(env->root_fd[root], path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
                 if (fd < 0)
                         fd = -errno;
-                if (fd == -ENOENT && env->fixture_fd >= 0)
-                        fd = fixture_error(env, root, path);
         }
+        if (fd < 0)
+                fd = fixture_error(env, root, path, fd);
         if (env->on_open)
                 env->on_open(env->ctx, root, kind_of(flags), path, fd < 0 ? fd : 0);
         return fd;
@@ -229,22 +231,34 @@ static ssize_t read_at(int fd, char *buf, size_t cap, size_t offset)
 
 ssize_t afz_fd_read_head(int fd, char *buf, size_t cap)
 {
+        return read_at(fd, buf, cap, 0);
+}
+
+ssize_t afz_fd_read(int fd, char *buf, size_t cap)
+{
+        size_t n = 0;
+        while (n < cap) {
+                ssize_t r = read_at(fd, buf + n, cap - n, n);
+                if (r <= 0)
+                        return r < 0 ? r : (ssize_t)n;
+                n += (size_t)r;
+        }
+        return -EOVERFLOW;
+}
+
+ssize_t afz_fd_read_lines(int fd, char *buf, size_t cap, size_t longest)
+{
+        const size_t least_page = 4096;
         size_t n = 0;
         while (n < cap) {
                 ssize_t r = read_at(fd, buf + n, cap - n, n);
                 if (r < 0)
                         return r;
-                if (r == 0)
-                        break;
                 n += (size_t)r;
+                if (n < cap && (size_t)r + longest < least_page)
+                        return (ssize_t)n;
         }
-        return (ssize_t)n;
-}
-
-ssize_t afz_fd_read(int fd, char *buf, size_t cap)
-{
-        ssize_t n = afz_fd_read_head(fd, buf, cap);
-        return n >= 0 && (size_t)n == cap ? -EOVERFLOW : n;
+        return -EOVERFLOW;
 }
 
 ssize_t afz_fd_read_record(int fd, char *buf, size_t cap)
@@ -253,18 +267,30 @@ ssize_t afz_fd_read_record(int fd, char *buf, size_t cap)
         return n >= 0 && (size_t)n == cap ? -EOVERFLOW : n;
 }
 
-int afz_env_read(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
-                 size_t cap, struct afz_span *ret)
+static int read_path(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
+                     size_t cap, ssize_t (*read_fd)(int, char *, size_t), struct afz_span *ret)
 {
         int fd = afz_env_open(env, root, path, 0);
         if (fd < 0)
                 return fd;
-        ssize_t n = afz_fd_read(fd, buf, cap);
+        ssize_t n = read_fd(fd, buf, cap);
         close(fd);
         if (n < 0)
                 return (int)n;
         *ret = (struct afz_span){buf, (size_t)n};
         return 0;
+}
+
+int afz_env_read(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
+                 size_t cap, struct afz_span *ret)
+{
+        return read_path(env, root, path, buf, cap, afz_fd_read, ret);
+}
+
+int afz_env_read_record(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
+                        size_t cap, struct afz_span *ret)
+{
+        return read_path(env, root, path, buf, cap, afz_fd_read_record, ret);
 }
 
 int afz_env_read_u64(const struct afz_env *env, enum afz_root root, const char *path, uint64_t *ret)
@@ -292,9 +318,9 @@ ssize_t afz_env_readlink(const struct afz_env *env, enum afz_root root, const ch
                 n = readlinkat(env->root_fd[root], path, buf, cap);
                 if (n < 0)
                         n = -errno;
-                if (n == -ENOENT && env->fixture_fd >= 0)
-                        n = fixture_error(env, root, path);
         }
+        if (n < 0)
+                n = fixture_error(env, root, path, (int)n);
         if (env->on_open)
                 env->on_open(env->ctx, root, AFZ_OPEN_LINK, path, n < 0 ? (int)n : 0);
         if (n < 0)

@@ -14,10 +14,11 @@ struct afz_map {
         struct slot slot[];
 };
 
-/* Fibonacci hashing: pids come in runs, and runs must not become clusters. */
+/* The key itself. Ours are pids, which come in runs: each finds its own slot, and neighbours share
+ * pages, so that a large map of few entries takes little memory. */
 static size_t home(const struct afz_map *map, uint64_t key)
 {
-        return (size_t)((key * 0x9e3779b97f4a7c15U) >> 32) & map->mask;
+        return (size_t)key & map->mask;
 }
 
 int afz_map_new(size_t max, struct afz_map **ret)

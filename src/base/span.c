@@ -182,7 +182,7 @@ int afz_span_take_i64(struct afz_span *s, int64_t *ret)
                 advance(&rest, 1);
         int r = take_digits(&rest, &value);
         if (r < 0)
-                return negative ? -EINVAL : r;
+                return negative && r == -ENODATA ? -EINVAL : r;
         if (!ends_number(&rest))
                 return -EINVAL;
         if (value > (uint64_t)INT64_MAX + (negative ? 1U : 0U))

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <linux/limits.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +112,14 @@ static int put_machine(struct afz_capture_tree *t)
         return afz_capture_put(t, "machine", (struct afz_span){buf, out.len});
 }
 
+static int put_job(struct afz_capture_tree *t, uint64_t pid)
+{
+        char buf[32];
+        struct afz_out out = afz_out_to(-1, buf, sizeof buf);
+        afz_out_fmt(&out, "%llu\n", (unsigned long long)pid);
+        return pid ? afz_capture_put(t, "job", (struct afz_span){buf, out.len}) : 0;
+}
+
 static int put_fs_space(struct afz_capture_tree *t, const struct ear *ear)
 {
         size_t cap = 1;
@@ -204,6 +212,8 @@ static int write_tree(struct afz_capture_tree *t, const struct ear *ear, struct 
                 r = flushed;
         if (r == 0)
                 r = put_machine(t);
+        if (r == 0)
+                r = put_job(t, request->pid);
         if (r == 0)
                 r = put_fs_space(t, ear);
         if (r == 0)

@@ -9,6 +9,7 @@
  * In the folder:
  *   proc/ sys/ cgroup/ dev/   files, folders and links below the env's roots
  *   machine, fs_space         what no file tells (env.h)
+ *   job                       the pid that was asked for, for whoever wants to look at it again
  *   not-read                  "EACCES proc/1/io": what could not be read, and why
  *   nvml.txt                  what NVML said, where there is an NVIDIA GPU
  *   about                     kernel, date, version, and what was masked

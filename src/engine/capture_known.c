@@ -4,11 +4,11 @@
 
 /* clang-format off */
 
-/* Patterns: '#' is one or more digits, '@' one or two small letters, anything else itself. */
+/* Patterns: '#' is one or more digits, '%' one or two small letters, anything else itself. */
 static const char *const components[] = {
         /* places */
         "boot", "dev", "efi", "etc", "home", "lost+found", "media", "mnt", "opt", "proc", "root",
-        "run", "srv", "sys", "tmp", "usr", "var", "bin", "sbin", "lib", "lib#", "lib@#", "libexec",
+        "run", "srv", "sys", "tmp", "usr", "var", "bin", "sbin", "lib", "lib#", "lib%#", "libexec",
         "local", "share", "include", "cache", ".cache", ".config", "log", "lock", "spool", "user",
         "shm", "mqueue", "hugepages", "pts", "ptmx", "mapper", "disk", "by-uuid", "by-id", "dri",
         "fd", "fdinfo", "ns", "net", "self", "thread-self", "task", "status", "mountinfo", "kernel",
@@ -22,7 +22,7 @@ static const char *const components[] = {
         "deleted", "python", "python#", "python#.#", "bash", "sh", "dash",
         /* devices */
         "null", "zero", "full", "random", "urandom", "tty", "tty#", "ttyS#", "console", "kmsg",
-        "fuse", "kvm", "vda", "sd@", "sd@#", "vd@", "vd@#", "xvd@", "xvd@#", "hd@", "hd@#", "nvme#",
+        "fuse", "kvm", "vda", "sd%", "sd%#", "vd%", "vd%#", "xvd%", "xvd%#", "hd%", "hd%#", "nvme#",
         "nvme#n#", "nvme#n#p#", "mmcblk#", "mmcblk#p#", "dm-#", "md#", "md#p#", "loop#", "loop#p#",
         "zram#", "ram#", "nbd#", "sr#", "card#", "renderD#", "nvidia#", "nvidiactl", "nvidia-uvm",
         "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps", "nvidia-cap#", "kfd", "dxg",
@@ -56,7 +56,7 @@ static const char *const cgroups[] = {
 };
 
 static const char *const interfaces[] = {
-        "lo", "eth#", "en@#", "eno#", "ens#", "enp#s#", "enp#s#f#", "enp#s#np#", "enp#s#f#np#",
+        "lo", "eth#", "en%#", "eno#", "ens#", "enp#s#", "enp#s#f#", "enp#s#np#", "enp#s#f#np#",
         "ens#f#", "ens#f#np#", "ens#np#", "wlan#", "wlp#s#", "wlo#", "wwan#", "usb#", "ib#", "ibs#",
         "ibp#s#", "bond#", "team#", "br#", "docker#", "virbr#", "lxcbr#", "cni#", "flannel.#",
         "tun#", "tap#", "wg#", "tailscale#", "sit#", "tunl#", "gre#", "gretap#", "erspan#",
@@ -64,7 +64,7 @@ static const char *const interfaces[] = {
 };
 
 static const char *const supplies[] = {
-        "BAT#", "BATT", "BATT#", "BAT@", "CMB#", "AC", "AC#", "ACAD", "ADP#", "ACPI#", "battery",
+        "BAT#", "BATT", "BATT#", "BAT%", "CMB#", "AC", "AC#", "ACAD", "ADP#", "ACPI#", "battery",
         "ac", "usb",
 };
 
@@ -89,9 +89,9 @@ static const char *const fs_sources[] = {
 
 /* Of a kernel's release, between numbers. */
 static const char *const releases[] = {
-        "amd#", "arm#", "x#_#", "aarch#", "generic", "lowlatency", "cloud", "rt", "aws", "azure", "gcp",
-        "gke", "oracle", "raspi", "tegra", "nvidia", "microsoft", "standard", "WSL#", "oem", "pve",
-        "arch#", "zen#", "lts", "default", "linuxkit",
+        "amd#", "arm#", "x#_#", "aarch#", "generic", "lowlatency", "cloud", "rt", "aws", "azure",
+        "gcp", "gke", "oracle", "raspi", "tegra", "nvidia", "microsoft", "standard", "WSL#", "oem",
+        "pve", "arch#", "zen#", "lts", "default", "linuxkit",
 };
 /* clang-format on */
 
@@ -115,7 +115,7 @@ static bool matches(struct afz_span s, const char *pattern)
                 if (*pattern == '#')
                         while (i < s.n && is_digit(s.p[i]))
                                 i++;
-                else if (*pattern == '@')
+                else if (*pattern == '%')
                         while (i < s.n && i < from + 2 && is_small(s.p[i]))
                                 i++;
                 else if (i < s.n && s.p[i] == *pattern)

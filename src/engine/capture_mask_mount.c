@@ -1,5 +1,5 @@
 /* Masks of the tables of mounts and swap. */
-#include <linux/limits.h>
+#include <limits.h>
 #include <string.h>
 
 #include "capture_known.h"

@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/limits.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -291,7 +291,7 @@ static uint64_t pid_of(const struct afz_seen *s)
 static bool lives(const struct afz_capture_tree *t, uint64_t pid)
 {
         char path[40];
-        afz_path(path, sizeof path, "%llu/stat", (unsigned long long)pid);
+        afz_path(path, sizeof path, "%llu", (unsigned long long)pid);
         return faccessat(t->env->root_fd[AFZ_ROOT_PROC], path, F_OK, 0) == 0;
 }
 

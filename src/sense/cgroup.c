@@ -97,22 +97,22 @@ static int cgroup_read(void *p, struct afz_batch *out)
                 st->place_next_ns = out->t_ns + PLACE_NS;
         }
         for (size_t i = 0; i < st->levels; i++) {
+                const struct afz_cgroup_node *node = &st->level[i].node;
+                /* Of those above, only the ones that bound the job say something about it. */
+                if (i > 0 && !afz_cgroup_node_bounds(node))
+                        continue;
                 struct afz_sample *s =
                         afz_batch_add(out, (struct afz_subject){AFZ_KIND_CGROUP, i, st->moves},
                                       st->level[i].name);
                 if (!s)
                         break;
-                int r = afz_cgroup_node_read(&st->level[i].node, s);
-                afz_sample_set_u64(s, AFZ_CGROUP_LEVEL, i);
-                /* Of those above, only the ones that bound the job say something about it. */
-                bool bounds =
-                        afz_sample_has(s, AFZ_CGROUP_MAX) || afz_sample_has(s, AFZ_CGROUP_HIGH);
-                if (r < 0 || (i > 0 && !bounds))
+                if (afz_cgroup_node_read(node, s) < 0) { /* it went away under us: look again */
                         out->count--;
-                if (r < 0) { /* it went away under us: look again */
                         st->stale = true;
                         st->place_next_ns = 0;
+                        continue;
                 }
+                afz_sample_set_u64(s, AFZ_CGROUP_LEVEL, i);
         }
         return 0;
 }
@@ -120,7 +120,7 @@ static int cgroup_read(void *p, struct afz_batch *out)
 const struct afz_sense afz_sense_cgroup = {
         .name = "cgroup",
         .what = "the job's cgroup and the limits above it",
-        .every_ns = 200000000, /* 200 ms: memory.stat costs the kernel about 30 us a cgroup */
+        .every_ns = 500000000, /* 500 ms: memory.stat makes the kernel add up every core's share */
         .max_samples = MAX_LEVELS,
         .absent = "no cgroup with a memory controller: limits of containers cannot be seen",
         .denied = "/proc/PID/cgroup may not be read",

@@ -65,14 +65,15 @@ static const struct afz_key stat_v1[] = {
 static const struct afz_key oom_v1[] = {{"oom_kill", AFZ_CGROUP_OOM_KILLS, 0}};
 static const struct afz_key cpu_v1[] = {{"throttled_time", AFZ_CGROUP_CPU_THROTTLED, 0}};
 
-/* The first three are what afz_cgroup_node_open(only_memory) opens. */
-#define MEMORY_FILES 3
+/* What afz_cgroup_node_open(only_memory) opens: the limits first, then what is used. */
+#define MEMORY_FILES 4
+#define LIMIT_FILES  2
 
 static const struct file files_v2[] = {
         {"memory.max", AFZ_CG_MEMORY, ONE_NUMBER, AFZ_CGROUP_MAX},
+        {"memory.high", AFZ_CG_MEMORY, ONE_NUMBER, AFZ_CGROUP_HIGH},
         {"memory.current", AFZ_CG_MEMORY, ONE_NUMBER, AFZ_CGROUP_CURRENT},
         {"memory.stat", AFZ_CG_MEMORY, KEYS, KEY_TABLE(stat_v2)},
-        {"memory.high", AFZ_CG_MEMORY, ONE_NUMBER, AFZ_CGROUP_HIGH},
         {"memory.peak", AFZ_CG_MEMORY, ONE_NUMBER, AFZ_CGROUP_PEAK},
         {"memory.swap.current", AFZ_CG_MEMORY, ONE_NUMBER, AFZ_CGROUP_SWAP},
         {"memory.swap.max", AFZ_CG_MEMORY, ONE_NUMBER, AFZ_CGROUP_SWAP_MAX},
@@ -244,6 +245,22 @@ static void set_need(struct afz_sample *s, int version)
         else if (version == 2) /* before 5.18 there is no "kernel" row */
                 need += afz_sample_or(s, AFZ_CGROUP_SLAB_UNRECLAIMABLE, 0);
         afz_sample_set(s, AFZ_CGROUP_NEED, need);
+}
+
+bool afz_cgroup_node_bounds(const struct afz_cgroup_node *node)
+{
+        size_t count;
+        const struct file *file = file_table(node->version, &count);
+        struct afz_sample s = {.subject.kind = AFZ_KIND_CGROUP};
+        for (size_t i = 0; i < LIMIT_FILES; i++) {
+                char buf[64];
+                ssize_t n =
+                        node->fd[i] >= 0 ? afz_fd_read_record(node->fd[i], buf, sizeof buf) : -1;
+                bool limit = file[i].metric == AFZ_CGROUP_MAX || file[i].metric == AFZ_CGROUP_HIGH;
+                if (n > 0 && limit)
+                        set_file(&s, &file[i], (struct afz_span){buf, (size_t)n});
+        }
+        return s.present != 0;
 }
 
 int afz_cgroup_node_read(const struct afz_cgroup_node *node, struct afz_sample *s)

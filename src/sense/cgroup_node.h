@@ -20,6 +20,9 @@ void afz_cgroup_node_open(struct afz_cgroup_node *node, const struct afz_env *en
                           const struct afz_cgroup_path *path, bool only_memory);
 void afz_cgroup_node_close(struct afz_cgroup_node *node);
 
+/* Whether it has a limit at all: a look at one or two files, before all of them are read. */
+bool afz_cgroup_node_bounds(const struct afz_cgroup_node *node);
+
 /* Fills a sample of kind CGROUP. -ENODEV when the cgroup is gone. */
 int afz_cgroup_node_read(const struct afz_cgroup_node *node, struct afz_sample *s);
 

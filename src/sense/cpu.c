@@ -69,8 +69,6 @@ static int cpu_open(const struct afz_env *env, const struct afz_target *target, 
                 cpu_close(st);
                 return r;
         }
-        for (unsigned i = 0; i < MAX_CORES; i++)
-                snprintf(st->core[i].name, sizeof st->core[i].name, "cpu%u", i);
         st->has_frequency = read_core_u64(st, 0, "cpufreq/scaling_cur_freq", &v) == 0;
         st->has_throttle = read_core_u64(st, 0, "thermal_throttle/core_throttle_count", &v) == 0;
         *ret_state = st;
@@ -139,6 +137,8 @@ static bool read_core_line(struct state *st, struct afz_span line, uint64_t sinc
         if (id >= MAX_CORES)
                 return true;
         struct core *core = &st->core[id];
+        if (!core->name[0])
+                snprintf(core->name, sizeof core->name, "cpu%u", (unsigned)id);
         struct afz_sample *s =
                 afz_batch_add(out, (struct afz_subject){AFZ_KIND_CPU, id, 0}, core->name);
         if (!s)

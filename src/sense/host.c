@@ -12,6 +12,9 @@
 #define MAX_LEVELS 16
 #define MAX_ZRAM   8
 
+/* No line of vmstat is longer: a name of at most 40 bytes and a number of at most 20. */
+#define VMSTAT_LINE 64
+
 /* What changes seldom or costs a lot is looked at once in so many ns. */
 #define SLOW_NS UINT64_C(1000000000)
 
@@ -158,7 +161,9 @@ static void add_key(void *ctx, int metric, uint64_t value)
 static void read_vmstat(struct state *st, struct afz_sample *s)
 {
         char buf[16384];
-        ssize_t n = st->vmstat_fd >= 0 ? afz_fd_read(st->vmstat_fd, buf, sizeof buf) : -1;
+        ssize_t n = st->vmstat_fd >= 0
+                            ? afz_fd_read_lines(st->vmstat_fd, buf, sizeof buf, VMSTAT_LINE)
+                            : -1;
         if (n < 0)
                 return;
         afz_span_each_key((struct afz_span){buf, (size_t)n}, vmstat_keys, COUNT_OF(vmstat_keys),
@@ -218,7 +223,8 @@ static void read_limit(struct state *st, struct afz_sample *s, int64_t mem_total
         int64_t max, current, least = mem_total;
         for (size_t i = 0; i < st->levels; i++) {
                 struct afz_sample cg = {.subject.kind = AFZ_KIND_CGROUP};
-                if (afz_cgroup_node_read(&st->level[i], &cg) < 0 ||
+                if (!afz_cgroup_node_bounds(&st->level[i]) ||
+                    afz_cgroup_node_read(&st->level[i], &cg) < 0 ||
                     !afz_sample_get(&cg, AFZ_CGROUP_MAX, &max) || max >= least)
                         continue;
                 least = max;

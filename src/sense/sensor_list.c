@@ -153,8 +153,8 @@ static void add_input(struct afz_sensor_list *list, const struct afz_env *env, c
         size_t n = strlen(input);
         static const char ending[] = "_input";
         /* "temp12_input" -> "temp12" */
-        if (strncmp(input, "temp", 4) != 0 || n < sizeof ending + 3 ||
-            strcmp(input + n - (sizeof ending - 1), ending) != 0 ||
+        if (strncmp(input, "temp", 4) != 0 || input[4] < '0' || input[4] > '9' ||
+            n < sizeof ending - 1 || strcmp(input + n - (sizeof ending - 1), ending) != 0 ||
             n - (sizeof ending - 1) >= sizeof base)
                 return;
         snprintf(base, sizeof base, "%.*s", (int)(n - (sizeof ending - 1)), input);

@@ -21,6 +21,7 @@ struct afz_tree {
         int loadavg_fd;
         struct afz_dir proc;
         uint64_t newest_pid;      /* of the last look; 0: look in any case */
+        uint64_t look_next_ns;    /* not before this time */
         bool look_again;          /* the last look was due to a new pid */
         bool root_seen;           /* who has the root's pid later is not the root */
         struct afz_map *index;    /* pid of a living member -> index */
@@ -32,6 +33,17 @@ struct afz_tree {
         struct candidate *candidate;
         size_t candidates, max_candidates;
         struct afz_member member[];
+};
+
+/* Where something is started all the time (a build beside the job), looking must not become the
+ * job. */
+static const struct {
+        uint64_t share;      /* a look that took t is followed by none for this many t */
+        uint64_t longest_ns; /* but never for longer than this */
+} look = {
+        .share = 2000, /* 0.05 % of a core: 300 ms after a look of 150 us */
+        .longest_ns =
+                1000000000, /* 1 s: memory that a new child takes shows in the machine's at once */
 };
 
 /* Strangers we can remember: more than a busy machine has. What does not fit is only asked again.
@@ -231,10 +243,20 @@ static void sweep(struct afz_tree *t)
         }
 }
 
+static void rest(struct afz_tree *t, uint64_t start_ns)
+{
+        uint64_t end_ns = afz_env_now(t->env);
+        uint64_t rest_ns = end_ns > start_ns ? (end_ns - start_ns) * look.share : 0;
+        t->look_next_ns = end_ns + (rest_ns < look.longest_ns ? rest_ns : look.longest_ns);
+}
+
 int afz_tree_update(struct afz_tree *t)
 {
-        uint64_t newest = 0;
+        uint64_t newest = 0, start_ns = afz_env_now(t->env);
         sweep(t);
+        /* A clock that jumped back must not keep us from looking. */
+        if (start_ns < t->look_next_ns && t->look_next_ns - start_ns <= look.longest_ns)
+                return 0;
         int known = read_newest_pid(t, &newest);
         bool changed = known < 0 || newest != t->newest_pid;
         if (!changed && !t->look_again)
@@ -247,6 +269,7 @@ int afz_tree_update(struct afz_tree *t)
         adopt(t);
         t->newest_pid = known == 0 ? newest : 0;
         t->look_again = changed;
+        rest(t, start_ns);
         return 0;
 }
 

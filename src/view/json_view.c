@@ -10,7 +10,7 @@ static const struct {
         const char *id, *detail;
 } keys[AFZ_KIND_COUNT] = {
         [AFZ_KIND_CPU] = {"core", "detail"},    [AFZ_KIND_PROC] = {"pid", "command"},
-        [AFZ_KIND_DISK] = {"device", "detail"}, [AFZ_KIND_FS] = {"mount", "type"},
+        [AFZ_KIND_DISK] = {"device", "detail"}, [AFZ_KIND_FS] = {"mount", "detail"},
         [AFZ_KIND_GPU] = {"gpu", "uuid"},
 };
 

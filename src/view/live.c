@@ -309,11 +309,11 @@ static struct afz_frame begin(struct afz_screen *screen, const struct afz_window
         uint64_t n;
 
         look_over(&frame);
-        frame.host = afz_live_find(&frame, AFZ_KIND_HOST, 0);
-        frame.psi = afz_live_find(&frame, AFZ_KIND_PSI, 0);
+        frame.host = afz_live_one(&frame, AFZ_KIND_HOST);
+        frame.psi = afz_live_one(&frame, AFZ_KIND_PSI);
         frame.cpu = afz_live_find(&frame, AFZ_KIND_CPU, AFZ_CPU_ALL);
-        frame.job = afz_live_find(&frame, AFZ_KIND_JOB, 0);
-        frame.self = afz_live_find(&frame, AFZ_KIND_SELF, 0);
+        frame.job = afz_live_one(&frame, AFZ_KIND_JOB);
+        frame.self = afz_live_one(&frame, AFZ_KIND_SELF);
         if (window->job_pid)
                 frame.ended = state->job_ended ||
                               (afz_live_gauge(frame.job, AFZ_JOB_PROCESSES, &n) && n == 0);

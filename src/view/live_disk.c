@@ -1,3 +1,6 @@
+#include <stdio.h>
+#include <string.h>
+
 #include "live_parts.h"
 
 enum { BAR = 14 };
@@ -67,15 +70,17 @@ static void draw_network_mount(const struct afz_frame *frame, const struct afz_s
 static void draw_filesystem(const struct afz_frame *frame, const struct afz_sample *fs,
                             struct afz_rect at)
 {
-        char buf[AFZ_FIGURE_CAP];
+        char buf[AFZ_FIGURE_CAP], type[24] = "files";
         uint64_t total = 0, available = 0;
         bool known = afz_live_gauge(fs, AFZ_FS_TOTAL, &total) && total &&
                      afz_live_gauge(fs, AFZ_FS_AVAILABLE, &available);
         double share = known && available < total ? 1 - (double)available / (double)total : 0;
         int x = words_from(at), end = at.x + at.w;
 
-        label_and_bar(frame, at, fs->detail ? fs->detail : "files", known, share,
-                      AFZ_BAND_DISK_FULL);
+        /* The detail is "ext4 /dev/vda1": the type is label enough. */
+        if (fs->detail)
+                snprintf(type, sizeof type, "%.*s", (int)strcspn(fs->detail, " "), fs->detail);
+        label_and_bar(frame, at, type, known, share, AFZ_BAND_DISK_FULL);
         if (afz_sample_or(fs, AFZ_FS_NETWORK, 0) == 1 && !known) {
                 draw_network_mount(frame, fs, x, at.y, end);
                 return;
@@ -134,7 +139,7 @@ static const struct {
 
 static int disk_rows(const struct afz_frame *frame, int width, enum afz_room room)
 {
-        static const int most[AFZ_ROOMS] = {0, 2, 6};
+        static const int most[AFZ_ROOMS] = {0, 2, 6, 8};
         int n = 0;
         (void)width;
         for (size_t i = 0; i < sizeof sorts / sizeof sorts[0]; i++) {

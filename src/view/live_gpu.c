@@ -225,8 +225,7 @@ static void draw_gpu(const struct afz_frame *frame, struct afz_rect at)
 
 static void gpu_aside(const struct afz_frame *frame, int width, struct afz_out *out)
 {
-        size_t cursor = 0;
-        const struct afz_sample *first = next_gpu(frame, &cursor);
+        const struct afz_sample *first = afz_live_one(frame, AFZ_KIND_GPU);
         (void)width;
         if (!first)
                 return;

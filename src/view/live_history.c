@@ -100,44 +100,38 @@ static void draw_line(const struct afz_frame *frame, const struct line *line, st
                              AFZ_STYLE(AFZ_COLOR_DEFAULT), text);
 }
 
-/* Narrow columns of strips are hard to read. */
-enum { COLUMN_FROM = 35, MOST_COLUMNS = 4, GUTTER = 2 };
+/* Narrow strips are hard to read, and show little time. */
+enum { TWO_COLUMNS_FROM = 70, FOUR_COLUMNS_FROM = 140, GUTTER = 2 };
 
 static int columns_for(int width)
 {
-        int columns = width / COLUMN_FROM;
-        return columns < 1 ? 1 : columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
+        return width >= FOUR_COLUMNS_FROM ? 4 : width >= TWO_COLUMNS_FROM ? 2 : 1;
 }
 
 static int history_rows(const struct afz_frame *frame, int width, enum afz_room room)
 {
-        static const int most[AFZ_ROOMS] = {0, 2, 6};
-        int offered = count_offered(frame), columns = columns_for(width);
-        int rows = (offered + columns - 1) / columns;
-        if (room == AFZ_ROOM_AMPLE)
-                rows *= columns > 2 ? 3 : 2;
+        static const int most[AFZ_ROOMS] = {0, 2, 6, 12}, each[AFZ_ROOMS] = {0, 1, 2, 5};
+        int columns = columns_for(width);
+        int rows = (count_offered(frame) + columns - 1) / columns * each[room];
         return rows < most[room] ? rows : most[room];
 }
 
 static void draw_history(const struct afz_frame *frame, struct afz_rect at)
 {
         int columns = columns_for(at.w), offered = count_offered(frame);
-        int lanes = (offered + columns - 1) / columns;
+        int lanes = (offered + columns - 1) / columns, y = at.y, shown = 0;
         if (lanes > at.h)
                 lanes = at.h;
-        if (lanes == 0)
-                return;
-        int height = at.h / lanes, width = (at.w - (columns - 1) * GUTTER) / columns;
-        if (height > 4)
-                height = 4;
-        for (int i = 0, shown = 0; i < LINES && shown < lanes * columns; i++) {
+        int width = (at.w - (columns - 1) * GUTTER) / columns;
+        for (int i = 0; i < LINES && shown < lanes * columns; i++) {
                 if (!is_offered(frame, &lines[i]))
                         continue;
                 int lane = shown / columns, column = shown % columns;
+                int height = at.h / lanes + (lane < at.h % lanes);
                 draw_line(frame, &lines[i],
-                          (struct afz_rect){at.x + column * (width + GUTTER), at.y + lane * height,
-                                            width, height});
-                shown++;
+                          (struct afz_rect){at.x + column * (width + GUTTER), y, width, height});
+                if (++shown % columns == 0)
+                        y += height;
         }
 }
 

@@ -40,7 +40,7 @@ static size_t events_held(const struct afz_window *w)
 
 static int events_rows(const struct afz_frame *frame, int width, enum afz_room room)
 {
-        static const int most[AFZ_ROOMS] = {1, 1, 4};
+        static const int most[AFZ_ROOMS] = {1, 1, 4, 8};
         int n = (int)events_held(frame->window);
         (void)width;
         return n < most[room] ? n : most[room];

@@ -65,6 +65,12 @@ const struct afz_sample *afz_live_find(const struct afz_frame *frame, enum afz_k
         return NULL;
 }
 
+const struct afz_sample *afz_live_one(const struct afz_frame *frame, enum afz_kind kind)
+{
+        size_t cursor = 0;
+        return afz_live_next(frame, kind, &cursor);
+}
+
 bool afz_live_share(const struct afz_frame *frame, const struct afz_sample *sample,
                     enum afz_metric metric, double *ret)
 {
@@ -147,9 +153,17 @@ void afz_live_rule(const struct afz_frame *frame, int x, int y, int w, const cha
         afz_screen_glyph(frame->screen, from + 1 + n, y, quiet, " ");
 }
 
+/* "/usr/bin/python3 train.py" says no more than "python3 train.py", and takes a third of a line. */
+static const char *skip_folders(const char *command)
+{
+        size_t first = strcspn(command, " ");
+        const char *slash = memrchr(command, '/', first);
+        return slash && slash + 1 < command + first ? slash + 1 : command;
+}
+
 const char *afz_live_command(const struct afz_sample *proc, char *buf, size_t cap)
 {
-        const char *text = proc->detail ? proc->detail : proc->name;
+        const char *text = skip_folders(proc->detail ? proc->detail : proc->name);
         size_t n = strnlen(text, cap - 1);
         for (size_t i = 0; i < n; i++)
                 buf[i] = text[i] == '\n' || text[i] == '\t' ? ' ' : text[i];

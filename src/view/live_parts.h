@@ -20,7 +20,7 @@ struct afz_frame {
 };
 
 /* How much room a panel asks for. */
-enum afz_room { AFZ_ROOM_LEAST, AFZ_ROOM_GOOD, AFZ_ROOM_AMPLE, AFZ_ROOMS };
+enum afz_room { AFZ_ROOM_LEAST, AFZ_ROOM_GOOD, AFZ_ROOM_AMPLE, AFZ_ROOM_LAVISH, AFZ_ROOMS };
 
 struct afz_panel {
         const char *title;
@@ -52,12 +52,13 @@ enum afz_band {
 /* `fine`, or the colour of a warning. */
 enum afz_color afz_band_color(enum afz_band band, double value, enum afz_color fine);
 
-/* afz_window_next() and _find(), which pass over the sources that have none of a kind: with
- * thousands of processes each walk past them would be felt. */
+/* As afz_window_next(), _find() and _one(), but they pass over the sources that have none of a
+ * kind: with thousands of processes each walk past them would be felt. */
 const struct afz_sample *afz_live_next(const struct afz_frame *frame, enum afz_kind kind,
                                        size_t *cursor);
 const struct afz_sample *afz_live_find(const struct afz_frame *frame, enum afz_kind kind,
                                        uint64_t id);
+const struct afz_sample *afz_live_one(const struct afz_frame *frame, enum afz_kind kind);
 
 /* A counter of ns as a share of the time that passed: 1.0 is all of it. */
 bool afz_live_share(const struct afz_frame *frame, const struct afz_sample *sample,
@@ -123,7 +124,7 @@ struct afz_strip_look {
 void afz_live_strip(const struct afz_frame *frame, struct afz_rect at,
                     const struct afz_series *series, const struct afz_strip_look *look);
 
-/* The text of a process's command line: NULs and newlines as blanks. Returns buf. */
+/* A process's command line without the folders of its program, newlines as blanks. Returns buf. */
 const char *afz_live_command(const struct afz_sample *proc, char *buf, size_t cap);
 
 /* Pages and overlays. */

@@ -183,6 +183,7 @@ static void draw_name(const struct afz_frame *frame, const struct afz_live_row *
         const struct afz_sample *proc = row->proc;
         char role[40], command[256];
         bool main = proc->subject.id == frame->window->job_pid;
+        bool waits = afz_sample_or(proc, AFZ_PROC_STATE, 0) == 'D';
 
         if (afz_live_sort_of(frame) == AFZ_LIVE_BY_TREE)
                 x = draw_branch(frame, row, x, y, end);
@@ -193,7 +194,8 @@ static void draw_name(const struct afz_frame *frame, const struct afz_live_row *
         if (afz_sample_or(proc, AFZ_PROC_ORPHAN, 0) == 1)
                 x = put_word(frame, x, y, end, AFZ_COLOR_WARN, "orphan");
         if (proc->note && strcmp(proc->note, role) != 0)
-                x = put_word(frame, x, y, end, AFZ_COLOR_DEFAULT, proc->note);
+                x = put_word(frame, x, y, end, waits ? AFZ_COLOR_WARN : AFZ_COLOR_FAINT,
+                             proc->note);
         if (proc->detail && end - x >= 12)
                 put_word(frame, x, y, end, AFZ_COLOR_FAINT,
                          afz_live_command(proc, command, sizeof command));
@@ -214,8 +216,7 @@ static void draw_row(const struct afz_frame *frame, const struct afz_live_row *r
 
 static void draw_none(const struct afz_frame *frame, struct afz_rect at)
 {
-        const char *text = frame->ended ? "the job has ended; its last figures are above"
-                                        : "no process to be seen";
+        const char *text = frame->ended ? "no process of the job is left" : "no process to be seen";
         afz_screen_put(frame->screen, at.x + 2, at.y, at.w - 2, AFZ_STYLE(AFZ_COLOR_QUIET), text);
 }
 
@@ -246,7 +247,7 @@ static void draw_tree(const struct afz_frame *frame, struct afz_rect at)
 
 static int tree_rows(const struct afz_frame *frame, int width, enum afz_room room)
 {
-        static const int most[AFZ_ROOMS] = {3, 7, 20};
+        static const int most[AFZ_ROOMS] = {3, 7, 20, 1000};
         size_t cursor = 0;
         int rows = 2; /* titles, and a row that says why there is nothing */
         (void)width;

@@ -1,0 +1,100 @@
+/* The plain line: exact texts for hand-made windows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plain.h"
+#include "view_fixture.h"
+
+static void line_of(const struct fix *fix, const char *clock, char *buf, size_t cap)
+{
+        struct afz_out out = afz_out_to(-1, buf, cap - 1);
+        afz_plain_line(&out, &fix->window, clock);
+        buf[out.len] = 0;
+        assert_int_equal(out.err, 0);
+        assert_in_range(out.len, 2, AFZ_PLAIN_COLUMNS + 1);
+        assert_ptr_equal(strchr(buf, '\n'), buf + out.len - 1);
+}
+
+static void test_lines(void **state)
+{
+        static const struct {
+                struct fix_want want;
+                const char *clock, *line;
+        } rows[] = {
+                {{.gpus = 2, .procs = 4, .cores = 8},
+                 "12:03:11",
+                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in 3.0M/s psi mem 0% io 34% "
+                 "cpu 187% gpu 165/280G 97% | disk\n"},
+                {{.procs = 4, .cores = 8},
+                 "12:03:11",
+                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in 3.0M/s psi mem 0% io 34% "
+                 "cpu 187% | waiting for disk vda\n"},
+                {{.procs = 4, .cores = 8, .no_job = 1},
+                 NULL,
+                 "ram 10.0/16.0G swap 1.0/4.0G in 3.0M/s psi mem 0% io 34% cpu 376% | waiting for "
+                 "disk vda (94 % busy)\n"},
+                {{.gpus = 1, .procs = 4, .cores = 8, .blank = 1},
+                 "12:03:11",
+                 "12:03:11 ram -/- job - (-) swap -/- in - psi mem - io - cpu - gpu -/- - | "
+                 "waiting "
+                 "for disk vda (94 % busy)\n"},
+                {{.procs = 4, .cores = 8, .no_before = 1},
+                 "12:03:11",
+                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in - psi mem - io - cpu - | "
+                 "waiting for disk vda (94 % busy)\n"},
+        };
+        (void)state;
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+                struct fix *fix = fix_new(&rows[i].want);
+                char buf[256];
+                line_of(fix, rows[i].clock, buf, sizeof buf);
+                assert_string_equal(buf, rows[i].line);
+                fix_free(fix);
+        }
+}
+
+static void test_sentence_is_harmless(void **state)
+{
+        struct fix_want want = {.procs = 1, .cores = 1, .no_job = 1};
+        struct fix *fix = fix_new(&want);
+        char buf[256];
+        (void)state;
+        strcpy(fix->window.limit.text, "disk \033[2J\nx");
+        line_of(fix, NULL, buf, sizeof buf);
+        assert_non_null(strstr(buf, "| disk ?[2J?x\n"));
+        fix->window.limit.text[0] = 0;
+        fix->window.limit.kind = AFZ_LIMIT_SWAPPING;
+        line_of(fix, NULL, buf, sizeof buf);
+        assert_non_null(strstr(buf, "| swapping\n"));
+        memset(fix->window.limit.text, 'w', sizeof fix->window.limit.text - 1);
+        fix->window.limit.text[sizeof fix->window.limit.text - 1] = 0;
+        line_of(fix, NULL, buf, sizeof buf);
+        assert_non_null(strstr(buf, "| swapping\n"));
+        fix_free(fix);
+}
+
+static void test_empty_window(void **state)
+{
+        static struct fix fix;
+        char buf[256];
+        (void)state;
+        afz_window_init(&fix.window, FIX_S);
+        line_of(&fix, NULL, buf, sizeof buf);
+        assert_string_equal(buf, "ram -/- swap -/- in - psi mem - io - cpu - | unknown\n");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_lines),
+                cmocka_unit_test(test_sentence_is_harmless),
+                cmocka_unit_test(test_empty_window),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
