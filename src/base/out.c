@@ -37,6 +37,8 @@ int afz_out_flush(struct afz_out *out)
 
 void afz_out_bytes(struct afz_out *out, const char *p, size_t n)
 {
+        if (n > 0 && out->cap == 0 && out->err == 0)
+                out->err = -ENOSPC; /* no buffer: nothing to flush would ever make room */
         while (n > 0 && out->err == 0) {
                 size_t room = out->cap - out->len;
                 size_t part = n < room ? n : room;
@@ -44,7 +46,7 @@ void afz_out_bytes(struct afz_out *out, const char *p, size_t n)
                 out->len += part;
                 p += part;
                 n -= part;
-                if (n > 0 && (out->fd < 0 || out->cap == 0))
+                if (n > 0 && out->fd < 0)
                         out->err = -ENOSPC;
                 else if (n > 0)
                         afz_out_flush(out);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "key.h"
+#include "line.h"
 #include "live.h"
 #include "screen.h"
 
@@ -44,9 +45,24 @@ struct show {
         struct afz_term term;
         struct afz_screen screen;
         struct afz_live_state live;
-        char host[65], clock[16];
+        char host[65], clock[16], command[160];
         char buf[65536];
 };
+
+/* What the header says of the job; kept, since the job may end while we show it. */
+static void note_job(struct show *s)
+{
+        const struct afz_window *window = afz_engine_window(s->engine);
+        const struct afz_sample *root =
+                window->job_pid ? afz_window_find(window, AFZ_KIND_PROC, window->job_pid) : NULL;
+        (void)afz_line(window, &s->live.line_bytes);
+        if (!root || s->live.command)
+                return;
+        snprintf(s->command, sizeof s->command, "%s", root->detail ? root->detail : root->name);
+        s->live.command = s->command;
+        uint64_t start_ns = root->subject.start * (1000000000U / (uint64_t)sysconf(_SC_CLK_TCK));
+        s->live.job_start_ns = start_ns;
+}
 
 static void draw(struct show *s)
 {
@@ -58,6 +74,7 @@ static void draw(struct show *s)
                 (void)afz_screen_resize(&s->screen, width, height);
         if (localtime_r(&now, &tm))
                 strftime(s->clock, sizeof s->clock, "%H:%M:%S", &tm);
+        note_job(s);
         s->live.job_ended = !afz_engine_job_alive(s->engine);
         afz_screen_clear(&s->screen);
         afz_live_draw(&s->screen, afz_engine_window(s->engine), &s->live);

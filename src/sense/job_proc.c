@@ -318,15 +318,15 @@ static void show_command(struct afz_proc *proc)
 static void read_command(struct afz_proc *proc, const struct afz_env *env,
                          const struct afz_proc *parent, bool is_root)
 {
-        char environ[8192];
+        char variables[8192];
         ssize_t n = read_head(env, proc->pid, "cmdline", proc->cmdline, sizeof proc->cmdline);
         proc->cmdline_len = (uint16_t)(n > 0 ? n : 0);
         show_command(proc);
-        n = read_head(env, proc->pid, "environ", environ, sizeof environ);
+        n = read_head(env, proc->pid, "environ", variables, sizeof variables);
         proc->role = afz_role_guess(&(struct afz_role_clues){
                 .comm = afz_span_str(proc->comm),
                 .cmdline = {proc->cmdline, proc->cmdline_len},
-                .environ = {environ, n > 0 ? (size_t)n : 0},
+                .environ = {variables, n > 0 ? (size_t)n : 0},
                 .parent_cmdline = {parent ? parent->cmdline : "", parent ? parent->cmdline_len : 0},
                 .parent_role = parent ? parent->role.role : AFZ_ROLE_OTHER,
                 .is_root = is_root,

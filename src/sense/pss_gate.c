@@ -14,7 +14,7 @@ static const struct {
         .untried_bytes = UINT64_C(2) << 30,  /* 43 ms at that price */
         .telling_bytes = UINT64_C(64) << 20, /* 1.3 ms: the fixed costs no longer show */
         .every_ns = 1000000000,              /* 1 s: growth in between is seen in RSS anyway */
-        .share = 1000,                       /* 0.1 % of a core, a third of what a watch may cost */
+        .share = 2000,          /* 0.05 % of a core, a sixth of what a watch may cost */
         .credit_ns = 250000000, /* 250 ms: a tree of 500 workers is read once at start */
 };
 

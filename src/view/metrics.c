@@ -7,8 +7,16 @@ static const char *type_name(enum afz_metric_type type)
         return type == AFZ_COUNTER ? "counter" : type == AFZ_FACT ? "fact" : "gauge";
 }
 
+static const char head[] = "# Every metric\n"
+                           "What `antifreeze watch --json` shows of each kind of subject. A name "
+                           "ends in its unit. A counter "
+                           "only grows;\nits rate stands under `rates`, with `_per_s` behind the "
+                           "name. What is not known is "
+                           "null, never 0.\n\n";
+
 void afz_metrics_table(struct afz_out *out)
 {
+        afz_out_str(out, head);
         for (int k = AFZ_KIND_NONE + 1; k < AFZ_KIND_COUNT; k++) {
                 const struct afz_kind_info *kind = &afz_kind_table[k];
                 afz_out_fmt(out, "## %s\n%s; in JSON under `%s`\n\n", kind->name, kind->what,
