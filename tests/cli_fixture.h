@@ -60,11 +60,11 @@ static const struct afz_option fixture_run_rows[] = {
          FIXTURE_FIELD(run_dir),
          .complete = AFZ_COMPLETE_DIR,
          .help = "Where the recording goes."},
-        {.name = "quiet",                                                               .letter = 'q', FIXTURE_FIELD(quiet), .help = "Say nothing."},
-        {.name = "json",                                                              .letter = 'j', FIXTURE_FIELD(json), .help = "Speak JSON."},
-        {.name = "color",                                                                                     FIXTURE_FIELD(color), .negatable = true, .help = "Use colours."},
-        {.name = "secret",                                                                         FIXTURE_FIELD(secret), .hidden = true, .help = "For tests."},
-        {0                                                            },
+        {.name = "quiet", .letter = 'q', FIXTURE_FIELD(quiet), .help = "Say nothing."},
+        {.name = "json", .letter = 'j', FIXTURE_FIELD(json), .help = "Speak JSON."},
+        {.name = "color", FIXTURE_FIELD(color), .negatable = true, .help = "Use colours."},
+        {.name = "secret", FIXTURE_FIELD(secret), .hidden = true, .help = "For tests."},
+        {0},
 };
 
 static const struct afz_option fixture_watch_rows[] = {
@@ -84,7 +84,7 @@ static const struct afz_option fixture_watch_rows[] = {
          FIXTURE_FIELD(output),
          .complete = AFZ_COMPLETE_FILE,
          .help = "Write there."},
-        {.name = "json",     FIXTURE_FIELD(json), .help = "One JSON object a tick."},
+        {.name = "json", FIXTURE_FIELD(json), .help = "One JSON object a tick."},
         {0},
 };
 
@@ -92,7 +92,7 @@ static const struct fixture_options fixture_run_defaults = {.policy = 1, .color 
 static const struct fixture_options fixture_watch_defaults = {.interval_ns = 1000000000};
 
 static const struct afz_operand fixture_run_operands[] = {
-        {.name = "CMD",    .complete = AFZ_COMPLETE_PROGRAM, .repeats = true},
+        {.name = "CMD", .complete = AFZ_COMPLETE_PROGRAM, .repeats = true},
         {0},
 };
 static const struct afz_operand fixture_watch_operands[] = {
@@ -100,13 +100,13 @@ static const struct afz_operand fixture_watch_operands[] = {
         {0},
 };
 static const struct afz_operand fixture_capture_operands[] = {
-        {.name = "DIR",                 .complete = AFZ_COMPLETE_DIR},
-        {.name = "PID",                             .complete = AFZ_COMPLETE_PID, .optional = true},
+        {.name = "DIR", .complete = AFZ_COMPLETE_DIR},
+        {.name = "PID", .complete = AFZ_COMPLETE_PID, .optional = true},
         {0},
 };
 static const struct afz_operand fixture_completion_operands[] = {
         {.name = "SHELL", .choices = afz_completion_shells},
-        {0              },
+        {0},
 };
 static const struct afz_operand fixture_help_operands[] = {
         {.name = "COMMAND", .complete = AFZ_COMPLETE_COMMAND, .optional = true},
@@ -114,7 +114,7 @@ static const struct afz_operand fixture_help_operands[] = {
 };
 
 static const struct afz_example fixture_watch_examples[] = {
-        {"antifreeze watch 4242",                       "Watch the job whose root is process 4242."},
+        {"antifreeze watch 4242", "Watch the job whose root is process 4242."},
         {"antifreeze watch --json | jq -r '.ram\\n'",
          "Feed a tool; backslashes and 'quotes' stay."},
         {0},
@@ -182,21 +182,21 @@ static const struct afz_command *const fixture_commands[] = {
 };
 
 static const struct afz_option fixture_program_rows[] = {
-        {.name = "version",                      .letter = 'V', .help = "Print the version and exit."},
+        {.name = "version", .letter = 'V', .help = "Print the version and exit."},
         {0},
 };
 static const struct afz_note fixture_exit_status[] = {
-        {"75",                                                  "The job was stopped to protect the machine."},
-        {"125",                                                     "Antifreeze itself failed, or run was used wrongly."},
+        {"75", "The job was stopped to protect the machine."},
+        {"125", "Antifreeze itself failed, or run was used wrongly."},
         {0},
 };
 static const struct afz_note fixture_environment[] = {
         {"NO_COLOR", "If set and not empty, no colours are used."},
-        {0         },
+        {0},
 };
 static const struct afz_note fixture_files[] = {
         {"~/.local/state/antifreeze/runs/", "The recorded runs."},
-        {0                                },
+        {0},
 };
 static const char *const fixture_see_also[] = {"free(1)", "systemd-oomd(8)", NULL};
 

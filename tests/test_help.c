@@ -124,16 +124,8 @@ static void test_widths(void **state)
 {
         static const struct {
                 int asked, kept;
-        } widths[] = {
-                {0,    40 },
-                {-7,   40 },
-                {40,   40 },
-                {47,   47 },
-                {61,   61 },
-                {80,   80 },
-                {100,  100},
-                {5000, 100}
-        };
+        } widths[] = {{0, 40},  {-7, 40}, {40, 40},   {47, 47},
+                      {61, 61}, {80, 80}, {100, 100}, {5000, 100}};
 
         (void)state;
         for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
@@ -216,12 +208,10 @@ static void test_a_full_disk_is_an_error(void **state)
         static const struct {
                 enum what what;
                 const void *subject;
-        } writers[] = {
-                {PROGRAM_HELP, NULL        },
-                {COMMAND_HELP, &fixture_run},
-                {MANPAGE,      NULL        },
-                {COMPLETION,   "zsh"       }
-        };
+        } writers[] = {{PROGRAM_HELP, NULL},
+                       {COMMAND_HELP, &fixture_run},
+                       {MANPAGE, NULL},
+                       {COMPLETION, "zsh"}};
 
         (void)state;
         for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {

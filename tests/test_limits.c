@@ -126,9 +126,9 @@ static void play(struct stage *st, const struct scene *c, int turn)
         const int64_t hundredth = INT64_C(10000000);
         struct afz_batch *b = st->b[turn];
         afz_batch_start(b, S * (uint64_t)(turn + 1));
-        struct afz_sample *s = put(b, AFZ_KIND_HOST, 0, "host");
-        count(s, AFZ_HOST_SWAP_IN, c->swap_in_mb, turn, 1000000);
-        count(s, AFZ_HOST_SWAP_OUT, c->swap_out_mb, turn, 1000000);
+        struct afz_sample *s = put(b, AFZ_KIND_VM, 0, "vm");
+        count(s, AFZ_VM_SWAP_IN, c->swap_in_mb, turn, 1000000);
+        count(s, AFZ_VM_SWAP_OUT, c->swap_out_mb, turn, 1000000);
         s = put(b, AFZ_KIND_PSI, 0, "psi");
         count(s, AFZ_PSI_MEMORY_SOME, c->memory, turn, hundredth);
         count(s, AFZ_PSI_IO_SOME, c->io, turn, hundredth);

@@ -130,8 +130,6 @@ HOST = {  # our metric: (what others say, how far apart in bytes it may be since
     "shmem_bytes": (lambda: psutil.virtual_memory().shared, 1 << 20),
     "swap_total_bytes": (lambda: psutil.swap_memory().total, 0),
     "swap_free_bytes": (lambda: psutil.swap_memory().free, 1 << 20),
-    "swap_in_bytes": (lambda: psutil.swap_memory().sin, 1 << 20),
-    "swap_out_bytes": (lambda: psutil.swap_memory().sout, 1 << 20),
     "shm_total_bytes": (lambda: psutil.disk_usage("/dev/shm").total, 0),
     "shm_used_bytes": (lambda: psutil.disk_usage("/dev/shm").used, 1 << 20),
 }
@@ -147,6 +145,9 @@ def check_host():
             if good:
                 break
         report(f"host {metric} and psutil", good, f"{a}, ours {ours}, {b}")
+    for metric, field in (("swap_in_bytes", "sin"), ("swap_out_bytes", "sout")):
+        a, ours, b = getattr(psutil.swap_memory(), field), look()["vm"][metric], getattr(psutil.swap_memory(), field)
+        report(f"vm {metric} and psutil", a <= ours <= b, f"{a}, ours {ours}, {b}")
     for metric, row, field in (("mem_total_bytes", "Mem:", "total"), ("swap_total_bytes", "Swap:", "total"),
                                ("shmem_bytes", "Mem:", "shared"), ("mem_available_bytes", "Mem:", "available")):
         a, ours, b = free_row(row)[field], look()["host"][metric], free_row(row)[field]
@@ -249,10 +250,10 @@ def check_fixture(root):
     for metric, key in MEMINFO.items():
         same(f"{name}: {metric}", seen["host"][metric], meminfo.get(key))
     for metric, key in VMSTAT.items():
-        same(f"{name}: {metric}", seen["host"][metric], vmstat.get(key))
+        same(f"{name}: {metric}", seen["vm"][metric], vmstat.get(key))
     stalls = [v for k, v in vmstat.items() if k.startswith("allocstall")]
-    same(f"{name}: alloc_stalls_count", seen["host"]["alloc_stalls_count"], sum(stalls) if stalls else None)
-    same(f"{name}: swap_in_bytes", seen["host"]["swap_in_bytes"], vmstat["pswpin"] * about["page_bytes"])
+    same(f"{name}: alloc_stalls_count", seen["vm"]["alloc_stalls_count"], sum(stalls) if stalls else None)
+    same(f"{name}: swap_in_bytes", seen["vm"]["swap_in_bytes"], vmstat["pswpin"] * about["page_bytes"])
     for resource in ("cpu", "memory", "io"):
         m = re.search(r"^some .*total=(\d+)", read(root, "proc/pressure", resource) or "", re.M)
         same(f"{name}: psi {resource}", (seen.get("psi") or {}).get(f"{resource}_some_ns"), int(m[1]) * 1000 if m else None)

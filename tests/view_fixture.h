@@ -59,8 +59,9 @@ static inline void fix_host(struct fix *f, const struct fix_want *want)
         afz_sample_set(n, AFZ_HOST_SWAP_FREE, 3 * FIX_GIB);
         afz_sample_set(n, AFZ_HOST_SHM_TOTAL, 8 * FIX_GIB);
         afz_sample_set(n, AFZ_HOST_SHM_USED, FIX_GIB / 2);
-        fix_count(n, b, AFZ_HOST_SWAP_IN, 100, 3 * FIX_MIB);
-        fix_count(n, b, AFZ_HOST_SWAP_OUT, 100, 0);
+        fix_both(f, (struct afz_subject){.kind = AFZ_KIND_VM}, "vm", &n, &b);
+        fix_count(n, b, AFZ_VM_SWAP_IN, 100, 3 * FIX_MIB);
+        fix_count(n, b, AFZ_VM_SWAP_OUT, 100, 0);
 }
 
 static inline void fix_psi(struct fix *f, const struct fix_want *want)

@@ -116,12 +116,12 @@ static void find_job(const struct afz_window *w, struct facts *f)
 
 static struct facts gather(const struct afz_window *w)
 {
-        const struct afz_sample *host = afz_window_one(w, AFZ_KIND_HOST);
+        const struct afz_sample *vm = afz_window_one(w, AFZ_KIND_VM);
         const struct afz_sample *psi = afz_window_one(w, AFZ_KIND_PSI);
         const struct afz_sample *cpu = afz_window_find(w, AFZ_KIND_CPU, AFZ_CPU_ALL);
         struct facts f = {
-                .swap_in = rate_or_unknown(w, host, AFZ_HOST_SWAP_IN),
-                .swap_out = rate_or_unknown(w, host, AFZ_HOST_SWAP_OUT),
+                .swap_in = rate_or_unknown(w, vm, AFZ_VM_SWAP_IN),
+                .swap_out = rate_or_unknown(w, vm, AFZ_VM_SWAP_OUT),
                 .memory = rate_or_unknown(w, psi, AFZ_PSI_MEMORY_SOME) / 1e9,
                 .io = rate_or_unknown(w, psi, AFZ_PSI_IO_SOME) / 1e9,
                 .cpu_wait = rate_or_unknown(w, psi, AFZ_PSI_CPU_SOME) / 1e9,

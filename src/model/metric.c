@@ -8,6 +8,7 @@
                        "too many metrics in one kind")
 
 TABLE(HOST);
+TABLE(VM);
 TABLE(PSI);
 TABLE(CPU);
 TABLE(JOB);
@@ -29,6 +30,7 @@ TABLE(SELF);
 const struct afz_kind_info afz_kind_table[AFZ_KIND_COUNT] = {
         [AFZ_KIND_NONE] = {"none", 0, "nothing", 0, 0},
         KIND(HOST, "host", 0, "the machine's memory"),
+        KIND(VM, "vm", 0, "pages of the machine that come and go"),
         KIND(PSI, "psi", 0, "the machine's pressure stall information"),
         KIND(CPU, "cpu", "cpus", "a core, or the machine's cores added up"),
         KIND(JOB, "job", 0, "the job: its whole process tree added up"),

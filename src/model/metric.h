@@ -13,6 +13,7 @@
 enum afz_kind {
         AFZ_KIND_NONE,
         AFZ_KIND_HOST,     /* the machine: memory */
+        AFZ_KIND_VM,       /* the machine: paging, reclaim and OOM kills */
         AFZ_KIND_PSI,      /* the machine: pressure */
         AFZ_KIND_CPU,      /* a core, or (id AFZ_CPU_ALL) all of them */
         AFZ_KIND_JOB,      /* the job's tree, added up */
@@ -53,24 +54,16 @@ enum afz_metric_type { AFZ_GAUGE, AFZ_COUNTER, AFZ_FACT };
 
 /* clang-format off: one kind a line, whatever it makes of macros that hold commas. */
 #define AFZ_METRIC_ENUM_(kind, id, ...) AFZ_##kind##_##id,
-#define AFZ_METRIC_KIND_(kind) \
+#define AFZ_METRIC_KIND_(kind)                                                                     \
         AFZ_##kind##_FIRST_ = (AFZ_KIND_##kind << 8) - 1, AFZ_##kind##_METRICS(AFZ_METRIC_ENUM_)
 
 enum afz_metric {
-        AFZ_METRIC_KIND_(HOST)
-        AFZ_METRIC_KIND_(PSI)
-        AFZ_METRIC_KIND_(CPU)
-        AFZ_METRIC_KIND_(JOB)
-        AFZ_METRIC_KIND_(PROC)
-        AFZ_METRIC_KIND_(CGROUP)
-        AFZ_METRIC_KIND_(DISK)
-        AFZ_METRIC_KIND_(FS)
-        AFZ_METRIC_KIND_(NET)
-        AFZ_METRIC_KIND_(THERMAL)
-        AFZ_METRIC_KIND_(POWER)
-        AFZ_METRIC_KIND_(GPU)
-        AFZ_METRIC_KIND_(GPU_PROC)
-        AFZ_METRIC_KIND_(SELF)
+        AFZ_METRIC_KIND_(HOST) AFZ_METRIC_KIND_(VM) AFZ_METRIC_KIND_(PSI) AFZ_METRIC_KIND_(CPU)
+                AFZ_METRIC_KIND_(JOB) AFZ_METRIC_KIND_(PROC) AFZ_METRIC_KIND_(CGROUP)
+                        AFZ_METRIC_KIND_(DISK) AFZ_METRIC_KIND_(FS) AFZ_METRIC_KIND_(NET)
+                                AFZ_METRIC_KIND_(THERMAL) AFZ_METRIC_KIND_(POWER)
+                                        AFZ_METRIC_KIND_(GPU) AFZ_METRIC_KIND_(GPU_PROC)
+                                                AFZ_METRIC_KIND_(SELF)
 };
 /* clang-format on */
 

@@ -2,11 +2,12 @@
  *
  * KIND is the subject it belongs to (subject.h), ID makes the constant AFZ_<KIND>_<ID>, the name is
  * what scripts see and ends in its unit. TYPE: GAUGE stands for itself, COUNTER only ever grows
- * and is meant to be read as a rate, FACT does not change while the subject lives. The meaning is one
- * line with the source in brackets. At most 64 rows a kind (they share one word of validity bits).
+ * and is meant to be read as a rate, FACT does not change while the subject lives. The meaning is
+ * one line with the source in brackets. At most 64 rows a kind (they share one word of validity
+ * bits).
  *
- * metric.h makes the constants of these rows and metric.c the table. To add a metric, add a row here
- * and set it in a sense; docs/add-a-sense.md walks through it.
+ * metric.h makes the constants of these rows and metric.c the table. To add a metric, add a row
+ * here and set it in a sense; docs/add-a-sense.md walks through it.
  */
 #ifndef AFZ_METRIC_LIST_H
 #define AFZ_METRIC_LIST_H
@@ -44,7 +45,8 @@
           "memory promised to processes, touched or not (meminfo)")                                \
         X(HOST, ANON_HUGE, "anon_huge_bytes", BYTES, GAUGE,                                        \
           "anonymous memory in transparent huge pages (meminfo)")                                  \
-        X(HOST, HUGE_TOTAL, "huge_pages_total_count", COUNT, GAUGE, "reserved huge pages (meminfo)") \
+        X(HOST, HUGE_TOTAL, "huge_pages_total_count", COUNT, GAUGE,                                \
+          "reserved huge pages (meminfo)")                                                         \
         X(HOST, HUGE_FREE, "huge_pages_free_count", COUNT, GAUGE,                                  \
           "reserved huge pages not in use (meminfo)")                                              \
         X(HOST, HUGE_SIZE, "huge_page_bytes", BYTES, FACT, "size of a huge page (meminfo)")        \
@@ -59,26 +61,29 @@
         X(HOST, ARC, "zfs_arc_bytes", BYTES, GAUGE, "ZFS cache (spl/kstat/zfs/arcstats size)")     \
         X(HOST, ARC_MIN, "zfs_arc_min_bytes", BYTES, GAUGE,                                        \
           "what the ZFS cache keeps at least (arcstats c_min)")                                    \
-        X(HOST, SWAP_IN, "swap_in_bytes", BYTES, COUNTER, "read back from swap (vmstat pswpin)")   \
-        X(HOST, SWAP_OUT, "swap_out_bytes", BYTES, COUNTER, "written to swap (vmstat pswpout)")    \
-        X(HOST, MAJOR_FAULTS, "major_faults_count", COUNT, COUNTER,                        \
-          "faults that waited for a disk (vmstat pgmajfault)")                                     \
-        X(HOST, ALLOC_STALLS, "alloc_stalls_count", COUNT, COUNTER,                        \
-          "allocations that had to reclaim memory themselves (vmstat allocstall_*)")               \
-        X(HOST, SCAN_DIRECT, "scan_direct_count", COUNT, COUNTER,                          \
-          "pages scanned by such allocations (vmstat pgscan_direct)")                              \
-        X(HOST, REFAULT_ANON, "refault_anon_count", COUNT, COUNTER,                        \
-          "pages that came back from swap soon after (vmstat workingset_refault_anon)")            \
-        X(HOST, REFAULT_FILE, "refault_file_count", COUNT, COUNTER,                        \
-          "file pages that came back soon after (vmstat workingset_refault_file)")                 \
-        X(HOST, OOM_KILLS, "oom_kills_count", COUNT, COUNTER,                              \
-          "processes killed for memory since boot (vmstat oom_kill)")                              \
         X(HOST, LIMIT, "limit_bytes", BYTES, GAUGE,                                                \
           "smallest memory limit of the cgroups above us; absent when there is none")              \
         X(HOST, LIMIT_USED, "limit_used_bytes", BYTES, GAUGE,                                      \
           "used under that limit, page cache that can go left out")                                \
         X(HOST, SHM_TOTAL, "shm_total_bytes", BYTES, GAUGE, "size of /dev/shm (statvfs)")          \
         X(HOST, SHM_USED, "shm_used_bytes", BYTES, GAUGE, "in use in /dev/shm (statvfs)")
+
+/* Pages coming and going, of the whole machine. */
+#define AFZ_VM_METRICS(X)                                                                          \
+        X(VM, SWAP_IN, "swap_in_bytes", BYTES, COUNTER, "read back from swap (vmstat pswpin)")     \
+        X(VM, SWAP_OUT, "swap_out_bytes", BYTES, COUNTER, "written to swap (vmstat pswpout)")      \
+        X(VM, MAJOR_FAULTS, "major_faults_count", COUNT, COUNTER,                                  \
+          "faults that waited for a disk (vmstat pgmajfault)")                                     \
+        X(VM, ALLOC_STALLS, "alloc_stalls_count", COUNT, COUNTER,                                  \
+          "allocations that had to reclaim memory themselves (vmstat allocstall_*)")               \
+        X(VM, SCAN_DIRECT, "scan_direct_count", COUNT, COUNTER,                                    \
+          "pages scanned by such allocations (vmstat pgscan_direct)")                              \
+        X(VM, REFAULT_ANON, "refault_anon_count", COUNT, COUNTER,                                  \
+          "pages that came back from swap soon after (vmstat workingset_refault_anon)")            \
+        X(VM, REFAULT_FILE, "refault_file_count", COUNT, COUNTER,                                  \
+          "file pages that came back soon after (vmstat workingset_refault_file)")                 \
+        X(VM, OOM_KILLS, "oom_kills_count", COUNT, COUNTER,                                        \
+          "processes killed for memory since boot (vmstat oom_kill)")
 
 #define AFZ_PSI_METRICS(X)                                                                         \
         X(PSI, CPU_SOME, "cpu_some_ns", NS, COUNTER,                                               \
@@ -113,16 +118,16 @@
         X(CPU, STEAL, "steal_ns", NS, COUNTER, "taken by the hypervisor (stat)")                   \
         X(CPU, FREQUENCY, "frequency_hz", HZ, GAUGE, "clock rate now (cpufreq/scaling_cur_freq)")  \
         X(CPU, FREQUENCY_MAX, "frequency_max_hz", HZ, FACT, "highest (cpufreq/cpuinfo_max_freq)")  \
-        X(CPU, THROTTLES, "throttles_count", COUNT, COUNTER,                               \
+        X(CPU, THROTTLES, "throttles_count", COUNT, COUNTER,                                       \
           "times the core was slowed for heat (thermal_throttle/core_throttle_count)")             \
         X(CPU, CORES, "cores_count", COUNT, GAUGE, "cores that run (stat); of the machine only")   \
         X(CPU, RUNNING, "running_count", COUNT, GAUGE,                                             \
           "tasks that run or want to (stat procs_running); of the machine only")                   \
         X(CPU, BLOCKED, "blocked_count", COUNT, GAUGE,                                             \
           "tasks that wait for a disk (stat procs_blocked); of the machine only")                  \
-        X(CPU, FORKS, "forks_count", COUNT, COUNTER,                                       \
+        X(CPU, FORKS, "forks_count", COUNT, COUNTER,                                               \
           "processes and threads started (stat processes); of the machine only")                   \
-        X(CPU, SWITCHES, "switches_count", COUNT, COUNTER,                                 \
+        X(CPU, SWITCHES, "switches_count", COUNT, COUNTER,                                         \
           "context switches (stat ctxt); of the machine only")                                     \
         X(CPU, LOAD1, "load1_hundredths", HUNDREDTHS, GAUGE, "load over 1 min (loadavg)")          \
         X(CPU, LOAD5, "load5_hundredths", HUNDREDTHS, GAUGE, "load over 5 min (loadavg)")          \
@@ -130,8 +135,7 @@
 
 #define AFZ_JOB_METRICS(X)                                                                         \
         X(JOB, PROCESSES, "processes_count", COUNT, GAUGE, "living processes of the tree")         \
-        X(JOB, ORPHANS, "orphans_count", COUNT, GAUGE,                                             \
-          "of these, re-parented away from the tree")                                              \
+        X(JOB, ORPHANS, "orphans_count", COUNT, GAUGE, "of these, re-parented away from the tree") \
         X(JOB, UNREADABLE, "unreadable_count", COUNT, GAUGE,                                       \
           "of these, whose memory may not be read (another user's)")                               \
         X(JOB, THREADS, "threads_count", COUNT, GAUGE, "threads of all of them")                   \
@@ -152,8 +156,8 @@
         X(JOB, SWAP, "swap_bytes", BYTES, GAUGE, "swapped out, shared pages once where known")     \
         X(JOB, CPU, "cpu_ns", NS, COUNTER,                                                         \
           "user and kernel time of the living and the dead of the tree")                           \
-        X(JOB, MINOR_FAULTS, "minor_faults_count", COUNT, COUNTER, "page faults in RAM")   \
-        X(JOB, MAJOR_FAULTS, "major_faults_count", COUNT, COUNTER,                         \
+        X(JOB, MINOR_FAULTS, "minor_faults_count", COUNT, COUNTER, "page faults in RAM")           \
+        X(JOB, MAJOR_FAULTS, "major_faults_count", COUNT, COUNTER,                                 \
           "page faults that waited for a disk")                                                    \
         X(JOB, READ, "read_bytes", BYTES, COUNTER, "read from disks (io read_bytes)")              \
         X(JOB, WRITTEN, "written_bytes", BYTES, COUNTER, "sent to disks (io write_bytes)")         \
@@ -176,8 +180,8 @@
           "threads in state D (task/TID/stat)")                                                    \
         X(PROC, USER, "user_ns", NS, COUNTER, "time in the program (stat)")                        \
         X(PROC, SYSTEM, "system_ns", NS, COUNTER, "time in the kernel for it (stat)")              \
-        X(PROC, MINOR_FAULTS, "minor_faults_count", COUNT, COUNTER, "in RAM (stat)")       \
-        X(PROC, MAJOR_FAULTS, "major_faults_count", COUNT, COUNTER, "from disk (stat)")    \
+        X(PROC, MINOR_FAULTS, "minor_faults_count", COUNT, COUNTER, "in RAM (stat)")               \
+        X(PROC, MAJOR_FAULTS, "major_faults_count", COUNT, COUNTER, "from disk (stat)")            \
         X(PROC, IO_WAIT, "io_wait_ns", NS, COUNTER,                                                \
           "time waited for block I/O (stat delayacct_blkio_ticks, where accounted)")               \
         X(PROC, NICE, "nice", CODE, GAUGE, "nice value (stat)")                                    \
@@ -193,9 +197,9 @@
         X(PROC, LOCKED, "locked_bytes", BYTES, GAUGE, "mlocked (status VmLck)")                    \
         X(PROC, PINNED, "pinned_bytes", BYTES, GAUGE, "pinned by drivers (status VmPin)")          \
         X(PROC, PAGE_TABLES, "page_tables_bytes", BYTES, GAUGE, "its page tables (status VmPTE)")  \
-        X(PROC, SWITCHES, "switches_count", COUNT, COUNTER,                                \
+        X(PROC, SWITCHES, "switches_count", COUNT, COUNTER,                                        \
           "times the main thread gave up its core by waiting (status)")                            \
-        X(PROC, PREEMPTIONS, "preemptions_count", COUNT, COUNTER,                          \
+        X(PROC, PREEMPTIONS, "preemptions_count", COUNT, COUNTER,                                  \
           "times its core was taken from the main thread (status)")                                \
         X(PROC, PSS, "pss_bytes", BYTES, GAUGE,                                                    \
           "its share of memory, shared pages divided (smaps_rollup, gated)")                       \
@@ -242,16 +246,16 @@
         X(CGROUP, INACTIVE_FILE, "inactive_file_bytes", BYTES, GAUGE,                              \
           "page cache that can go at once (memory.stat)")                                          \
         X(CGROUP, DIRTY, "dirty_bytes", BYTES, GAUGE, "file pages to be written (memory.stat)")    \
-        X(CGROUP, MAJOR_FAULTS, "major_faults_count", COUNT, COUNTER, "(memory.stat)")     \
-        X(CGROUP, REFAULT_ANON, "refault_anon_count", COUNT, COUNTER, "(memory.stat)")     \
-        X(CGROUP, REFAULT_FILE, "refault_file_count", COUNT, COUNTER, "(memory.stat)")     \
-        X(CGROUP, EVENT_HIGH, "event_high_count", COUNT, COUNTER,                          \
+        X(CGROUP, MAJOR_FAULTS, "major_faults_count", COUNT, COUNTER, "(memory.stat)")             \
+        X(CGROUP, REFAULT_ANON, "refault_anon_count", COUNT, COUNTER, "(memory.stat)")             \
+        X(CGROUP, REFAULT_FILE, "refault_file_count", COUNT, COUNTER, "(memory.stat)")             \
+        X(CGROUP, EVENT_HIGH, "event_high_count", COUNT, COUNTER,                                  \
           "times throttled at the high limit (memory.events)")                                     \
-        X(CGROUP, EVENT_MAX, "event_max_count", COUNT, COUNTER,                            \
+        X(CGROUP, EVENT_MAX, "event_max_count", COUNT, COUNTER,                                    \
           "times the hard limit was met (memory.events, failcnt)")                                 \
-        X(CGROUP, EVENT_OOM, "event_oom_count", COUNT, COUNTER,                            \
+        X(CGROUP, EVENT_OOM, "event_oom_count", COUNT, COUNTER,                                    \
           "times reclaim failed there (memory.events)")                                            \
-        X(CGROUP, OOM_KILLS, "oom_kills_count", COUNT, COUNTER,                            \
+        X(CGROUP, OOM_KILLS, "oom_kills_count", COUNT, COUNTER,                                    \
           "processes killed (memory.events, oom_control)")                                         \
         X(CGROUP, PRESSURE_SOME, "memory_some_ns", NS, COUNTER,                                    \
           "time in which some task in it waited for memory (memory.pressure)")                     \
@@ -270,8 +274,8 @@
 #define AFZ_DISK_METRICS(X)                                                                        \
         X(DISK, READ, "read_bytes", BYTES, COUNTER, "read (diskstats)")                            \
         X(DISK, WRITTEN, "written_bytes", BYTES, COUNTER, "written (diskstats)")                   \
-        X(DISK, READS, "reads_count", COUNT, COUNTER, "reads done (diskstats)")            \
-        X(DISK, WRITES, "writes_count", COUNT, COUNTER, "writes done (diskstats)")         \
+        X(DISK, READS, "reads_count", COUNT, COUNTER, "reads done (diskstats)")                    \
+        X(DISK, WRITES, "writes_count", COUNT, COUNTER, "writes done (diskstats)")                 \
         X(DISK, READ_TIME, "read_time_ns", NS, COUNTER, "sum of the reads' waiting (diskstats)")   \
         X(DISK, WRITE_TIME, "write_time_ns", NS, COUNTER, "sum of the writes' (diskstats)")        \
         X(DISK, BUSY, "busy_ns", NS, COUNTER, "time with a request in flight (diskstats)")         \
@@ -295,18 +299,17 @@
           "1 when the job has a file there open for writing (fdinfo)")                             \
         X(FS, NET_READ, "net_read_bytes", BYTES, COUNTER, "read from the server (mountstats)")     \
         X(FS, NET_WRITTEN, "net_written_bytes", BYTES, COUNTER, "sent to it (mountstats)")         \
-        X(FS, NET_OPS, "net_ops_count", COUNT, COUNTER, "requests done (mountstats)")      \
+        X(FS, NET_OPS, "net_ops_count", COUNT, COUNTER, "requests done (mountstats)")              \
         X(FS, NET_WAIT, "net_wait_ns", NS, COUNTER,                                                \
           "sum of the requests' round trips (mountstats)")                                         \
-        X(FS, NET_RETRANS, "net_retrans_count", COUNT, COUNTER,                            \
+        X(FS, NET_RETRANS, "net_retrans_count", COUNT, COUNTER,                                    \
           "requests that had to be sent again (mountstats)")
 
 /* One subject a network interface. */
 #define AFZ_NET_METRICS(X)                                                                         \
         X(NET, RECEIVED, "received_bytes", BYTES, COUNTER, "received (net/dev)")                   \
         X(NET, SENT, "sent_bytes", BYTES, COUNTER, "sent (net/dev)")                               \
-        X(NET, ERRORS, "errors_count", COUNT, COUNTER,                                     \
-          "errors and drops, both ways (net/dev)")                                                 \
+        X(NET, ERRORS, "errors_count", COUNT, COUNTER, "errors and drops, both ways (net/dev)")    \
         X(NET, SPEED, "speed_bits_per_s", BITS_PER_S, GAUGE, "link speed (class/net/*/speed)")     \
         X(NET, UP, "up_flag", FLAG, GAUGE, "1 when the link is up (class/net/*/operstate)")
 
@@ -346,15 +349,15 @@
         X(GPU, MEM_CLOCK, "mem_clock_hz", HZ, GAUGE, "clock of its memory")                        \
         X(GPU, THROTTLE, "throttle_reasons", CODE, GAUGE,                                          \
           "why clocks are held down: NVML's clock-event bits")                                     \
-        X(GPU, ECC_CORRECTED, "ecc_corrected_count", COUNT, COUNTER,                       \
+        X(GPU, ECC_CORRECTED, "ecc_corrected_count", COUNT, COUNTER,                               \
           "memory errors mended since the driver started")                                         \
-        X(GPU, ECC_UNCORRECTED, "ecc_uncorrected_count", COUNT, COUNTER,                   \
+        X(GPU, ECC_UNCORRECTED, "ecc_uncorrected_count", COUNT, COUNTER,                           \
           "memory errors that were not")                                                           \
         X(GPU, PCIE_RX, "pcie_rx_bytes_per_s", BYTES_PER_S, GAUGE, "to the GPU over PCIe")         \
         X(GPU, PCIE_TX, "pcie_tx_bytes_per_s", BYTES_PER_S, GAUGE, "from the GPU over PCIe")       \
         X(GPU, PCIE_GEN, "pcie_generation", CODE, GAUGE, "PCIe generation in use")                 \
         X(GPU, PCIE_WIDTH, "pcie_width_count", COUNT, GAUGE, "PCIe lanes in use")                  \
-        X(GPU, PCIE_REPLAYS, "pcie_replays_count", COUNT, COUNTER, "PCIe resends")         \
+        X(GPU, PCIE_REPLAYS, "pcie_replays_count", COUNT, COUNTER, "PCIe resends")                 \
         X(GPU, XID, "xid", CODE, GAUGE, "last Xid error that the driver reported")                 \
         X(GPU, PROCESSES, "processes_count", COUNT, GAUGE, "processes that hold memory on it")     \
         X(GPU, PARENT, "parent", CODE, FACT, "for a MIG instance: the number of its GPU")
@@ -371,8 +374,8 @@
         X(SELF, CPU, "cpu_ns", NS, COUNTER, "processor time of Antifreeze and its helpers")        \
         X(SELF, TICK, "tick_ns", NS, GAUGE, "how long the last tick took")                         \
         X(SELF, RSS, "rss_bytes", BYTES, GAUGE, "resident memory")                                 \
-        X(SELF, TICKS, "ticks_count", COUNT, COUNTER, "ticks since the start")             \
-        X(SELF, DROPPED, "dropped_count", COUNT, COUNTER,                                  \
+        X(SELF, TICKS, "ticks_count", COUNT, COUNTER, "ticks since the start")                     \
+        X(SELF, DROPPED, "dropped_count", COUNT, COUNTER,                                          \
           "samples that found no room (more subjects than we can hold)")
 
 #endif

@@ -28,43 +28,34 @@ struct rule {
 
 /* By the name of the program, or of the script that an interpreter runs. */
 static const struct rule program_rules[] = {
-        {"sh",                 EXACT,  AFZ_ROLE_SHELL   },
-        {"bash",               EXACT,  AFZ_ROLE_SHELL   },
-        {"dash",               EXACT,  AFZ_ROLE_SHELL   },
-        {"zsh",                EXACT,  AFZ_ROLE_SHELL   },
-        {"fish",               EXACT,  AFZ_ROLE_SHELL   },
-        {"env",                EXACT,  AFZ_ROLE_SHELL   },
-        {"time",               EXACT,  AFZ_ROLE_SHELL   },
-        {"nohup",              EXACT,  AFZ_ROLE_SHELL   },
-        {"torchrun",           EXACT,  AFZ_ROLE_LAUNCHER},
-        {"accelerate",         EXACT,  AFZ_ROLE_LAUNCHER},
-        {"deepspeed",          EXACT,  AFZ_ROLE_LAUNCHER},
-        {"mpirun",             EXACT,  AFZ_ROLE_LAUNCHER},
-        {"mpiexec",            PREFIX, AFZ_ROLE_LAUNCHER},
-        {"horovodrun",         EXACT,  AFZ_ROLE_LAUNCHER},
-        {"srun",               EXACT,  AFZ_ROLE_LAUNCHER},
-        {"uv",                 EXACT,  AFZ_ROLE_LAUNCHER},
-        {"jupyter",            PREFIX, AFZ_ROLE_SERVER  },
-        {"ipykernel_launcher", PREFIX, AFZ_ROLE_KERNEL  },
+        {"sh", EXACT, AFZ_ROLE_SHELL},           {"bash", EXACT, AFZ_ROLE_SHELL},
+        {"dash", EXACT, AFZ_ROLE_SHELL},         {"zsh", EXACT, AFZ_ROLE_SHELL},
+        {"fish", EXACT, AFZ_ROLE_SHELL},         {"env", EXACT, AFZ_ROLE_SHELL},
+        {"time", EXACT, AFZ_ROLE_SHELL},         {"nohup", EXACT, AFZ_ROLE_SHELL},
+        {"torchrun", EXACT, AFZ_ROLE_LAUNCHER},  {"accelerate", EXACT, AFZ_ROLE_LAUNCHER},
+        {"deepspeed", EXACT, AFZ_ROLE_LAUNCHER}, {"mpirun", EXACT, AFZ_ROLE_LAUNCHER},
+        {"mpiexec", PREFIX, AFZ_ROLE_LAUNCHER},  {"horovodrun", EXACT, AFZ_ROLE_LAUNCHER},
+        {"srun", EXACT, AFZ_ROLE_LAUNCHER},      {"uv", EXACT, AFZ_ROLE_LAUNCHER},
+        {"jupyter", PREFIX, AFZ_ROLE_SERVER},    {"ipykernel_launcher", PREFIX, AFZ_ROLE_KERNEL},
 };
 
 /* By the module that `python -m` runs. */
 static const struct rule module_rules[] = {
-        {"torch.distributed.run",    EXACT,  AFZ_ROLE_LAUNCHER},
-        {"torch.distributed.launch", EXACT,  AFZ_ROLE_LAUNCHER},
-        {"accelerate",               PREFIX, AFZ_ROLE_LAUNCHER},
-        {"ipykernel_launcher",       EXACT,  AFZ_ROLE_KERNEL  },
-        {"ipykernel",                PREFIX, AFZ_ROLE_KERNEL  },
-        {"jupyter",                  PREFIX, AFZ_ROLE_SERVER  },
-        {"notebook",                 EXACT,  AFZ_ROLE_SERVER  },
+        {"torch.distributed.run", EXACT, AFZ_ROLE_LAUNCHER},
+        {"torch.distributed.launch", EXACT, AFZ_ROLE_LAUNCHER},
+        {"accelerate", PREFIX, AFZ_ROLE_LAUNCHER},
+        {"ipykernel_launcher", EXACT, AFZ_ROLE_KERNEL},
+        {"ipykernel", PREFIX, AFZ_ROLE_KERNEL},
+        {"jupyter", PREFIX, AFZ_ROLE_SERVER},
+        {"notebook", EXACT, AFZ_ROLE_SERVER},
 };
 
 /* By what multiprocessing gives its helpers to run with `python -c`. */
 static const struct rule code_rules[] = {
-        {"from multiprocessing.spawn import",                   PREFIX, AFZ_ROLE_WORKER },
-        {"from multiprocessing.resource_tracker",               PREFIX, AFZ_ROLE_TRACKER},
-        {"from multiprocessing.semaphore_tracker",              PREFIX, AFZ_ROLE_TRACKER},
-        {"from multiprocessing.forkserver",                     PREFIX, AFZ_ROLE_TRACKER},
+        {"from multiprocessing.spawn import", PREFIX, AFZ_ROLE_WORKER},
+        {"from multiprocessing.resource_tracker", PREFIX, AFZ_ROLE_TRACKER},
+        {"from multiprocessing.semaphore_tracker", PREFIX, AFZ_ROLE_TRACKER},
+        {"from multiprocessing.forkserver", PREFIX, AFZ_ROLE_TRACKER},
         {"from joblib.externals.loky.backend.resource_tracker", PREFIX, AFZ_ROLE_TRACKER},
 };
 

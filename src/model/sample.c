@@ -60,6 +60,18 @@ void afz_batch_event(struct afz_batch *batch, enum afz_event_kind kind, int64_t 
         afz_span_copy((struct afz_span){text, text_len}, e->text, sizeof e->text);
 }
 
+void afz_sample_set_key(void *sample, int metric, uint64_t value)
+{
+        afz_sample_set_u64(sample, (enum afz_metric)metric, value);
+}
+
+void afz_sample_add_key(void *sample, int metric, uint64_t value)
+{
+        uint64_t so_far = (uint64_t)afz_sample_or(sample, (enum afz_metric)metric, 0);
+        if (!__builtin_add_overflow(so_far, value, &value))
+                afz_sample_set_u64(sample, (enum afz_metric)metric, value);
+}
+
 const char *afz_event_name(enum afz_event_kind kind)
 {
         static const char *const name[AFZ_EVENT_COUNT] = {

@@ -81,6 +81,11 @@ struct afz_sample *afz_batch_add(struct afz_batch *batch, struct afz_subject sub
 void afz_batch_event(struct afz_batch *batch, enum afz_event_kind kind, int64_t code,
                      const char *text, size_t text_len);
 
+/* For afz_span_each_key(), with the sample as its ctx and metrics as ids: sets the metric, or adds
+ * to what it has (where several keys make one metric). What does not fit is left as it was. */
+void afz_sample_set_key(void *sample, int metric, uint64_t value);
+void afz_sample_add_key(void *sample, int metric, uint64_t value);
+
 /* "oom-kill", "xid", ... */
 const char *afz_event_name(enum afz_event_kind kind);
 

@@ -139,11 +139,6 @@ void afz_cgroup_node_close(struct afz_cgroup_node *node)
         }
 }
 
-static void set_key(void *ctx, int metric, uint64_t value)
-{
-        afz_sample_set_u64(ctx, (enum afz_metric)metric, value);
-}
-
 static void add_to(struct afz_sample *s, enum afz_metric m, uint64_t more)
 {
         afz_sample_set_u64(s, m, (uint64_t)afz_sample_or(s, m, 0) + more);
@@ -210,7 +205,7 @@ static void set_file(struct afz_sample *s, const struct file *file, struct afz_s
                 set_number(s, file->metric, text);
                 break;
         case KEYS:
-                afz_span_each_key(text, file->keys, file->key_count, set_key, s);
+                afz_span_each_key(text, file->keys, file->key_count, afz_sample_set_key, s);
                 break;
         case PRESSURE:
                 set_pressure(s, text);

@@ -153,11 +153,6 @@ static bool read_core_line(struct state *st, struct afz_span line, uint64_t sinc
         return true;
 }
 
-static void set_all(void *ctx, int metric, uint64_t value)
-{
-        afz_sample_set_u64(ctx, (enum afz_metric)metric, value);
-}
-
 static void set_load(struct state *st, struct afz_sample *all)
 {
         char buf[128];
@@ -201,7 +196,7 @@ static int cpu_read(void *p, struct afz_batch *out)
         }
         if (cores > 0)
                 afz_sample_set_u64(all, AFZ_CPU_CORES, cores);
-        afz_span_each_key(text, keys, sizeof keys / sizeof keys[0], set_all, all);
+        afz_span_each_key(text, keys, sizeof keys / sizeof keys[0], afz_sample_set_key, all);
         set_load(st, all);
         return 0;
 }

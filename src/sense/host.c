@@ -12,15 +12,12 @@
 #define MAX_LEVELS 16
 #define MAX_ZRAM   8
 
-/* No line of vmstat is longer: a name of at most 40 bytes and a number of at most 20. */
-#define VMSTAT_LINE 64
-
 /* What changes seldom or costs a lot is looked at once in so many ns. */
 #define SLOW_NS UINT64_C(1000000000)
 
 struct state {
         const struct afz_env *env;
-        int meminfo_fd, vmstat_fd;
+        int meminfo_fd;
         uint64_t slow_next_ns;
         struct afz_sample slow;
         size_t zrams;
@@ -60,22 +57,6 @@ static const struct afz_key meminfo_keys[] = {
         {"Hugepagesize", AFZ_HOST_HUGE_SIZE, 0},
         {"Hugetlb", AFZ_HOST_HUGETLB, 0},
 };
-
-/* In the order in which the kernel prints them. allocstall has a row for each zone; they add up. */
-static const struct afz_key vmstat_keys[] = {
-        {"workingset_refault_anon", AFZ_HOST_REFAULT_ANON, 0},
-        {"workingset_refault_file", AFZ_HOST_REFAULT_FILE, 0},
-        {"pswpin", AFZ_HOST_SWAP_IN, 0},
-        {"pswpout", AFZ_HOST_SWAP_OUT, 0},
-        {"allocstall_dma", AFZ_HOST_ALLOC_STALLS, 0},
-        {"allocstall_dma32", AFZ_HOST_ALLOC_STALLS, 0},
-        {"allocstall_normal", AFZ_HOST_ALLOC_STALLS, 0},
-        {"allocstall_movable", AFZ_HOST_ALLOC_STALLS, 0},
-        {"allocstall_device", AFZ_HOST_ALLOC_STALLS, 0},
-        {"pgmajfault", AFZ_HOST_MAJOR_FAULTS, 0},
-        {"pgscan_direct", AFZ_HOST_SCAN_DIRECT, 0},
-        {"oom_kill", AFZ_HOST_OOM_KILLS, 0},
-};
 /* clang-format on */
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
@@ -87,8 +68,6 @@ static void host_close(void *p)
                 return;
         if (st->meminfo_fd >= 0)
                 close(st->meminfo_fd);
-        if (st->vmstat_fd >= 0)
-                close(st->vmstat_fd);
         if (st->arc_fd >= 0)
                 close(st->arc_fd);
         for (size_t i = 0; i < st->zrams; i++)
@@ -133,7 +112,6 @@ static int host_open(const struct afz_env *env, const struct afz_target *target,
         st->env = env;
         st->slow.subject.kind = AFZ_KIND_HOST;
         st->meminfo_fd = afz_env_open(env, AFZ_ROOT_PROC, "meminfo", 0);
-        st->vmstat_fd = afz_env_open(env, AFZ_ROOT_PROC, "vmstat", 0);
         st->arc_fd = afz_env_open(env, AFZ_ROOT_PROC, "spl/kstat/zfs/arcstats", 0);
         if (st->meminfo_fd < 0) {
                 int r = st->meminfo_fd == -EACCES ? -EACCES : -ENODATA;
@@ -144,40 +122,6 @@ static int host_open(const struct afz_env *env, const struct afz_target *target,
         find_limits(st);
         *ret_state = st;
         return 0;
-}
-
-static void set_key(void *ctx, int metric, uint64_t value)
-{
-        afz_sample_set_u64(ctx, (enum afz_metric)metric, value);
-}
-
-static void add_key(void *ctx, int metric, uint64_t value)
-{
-        uint64_t so_far = (uint64_t)afz_sample_or(ctx, (enum afz_metric)metric, 0);
-        if (!__builtin_add_overflow(so_far, value, &value))
-                afz_sample_set_u64(ctx, (enum afz_metric)metric, value);
-}
-
-static void read_vmstat(struct state *st, struct afz_sample *s)
-{
-        char buf[16384];
-        ssize_t n = st->vmstat_fd >= 0
-                            ? afz_fd_read_lines(st->vmstat_fd, buf, sizeof buf, VMSTAT_LINE)
-                            : -1;
-        if (n < 0)
-                return;
-        afz_span_each_key((struct afz_span){buf, (size_t)n}, vmstat_keys, COUNT_OF(vmstat_keys),
-                          add_key, s);
-        /* Swap is counted in pages; everything of ours is in bytes. */
-        static const enum afz_metric in_pages[] = {AFZ_HOST_SWAP_IN, AFZ_HOST_SWAP_OUT};
-        for (size_t i = 0; i < COUNT_OF(in_pages); i++) {
-                int64_t pages;
-                if (!afz_sample_get(s, in_pages[i], &pages))
-                        continue;
-                afz_sample_forget(s, in_pages[i]);
-                afz_sample_set_scaled(s, in_pages[i], (uint64_t)pages,
-                                      (uint64_t)st->env->page_bytes);
-        }
 }
 
 /* mm_stat: orig_data_size compr_data_size mem_used_total ... */
@@ -192,8 +136,8 @@ static void read_zram(struct state *st, struct afz_sample *s)
                     afz_span_take_u64(&text, &compressed) < 0 ||
                     afz_span_take_u64(&text, &used) < 0)
                         continue;
-                add_key(s, AFZ_HOST_ZRAM_STORED, stored);
-                add_key(s, AFZ_HOST_ZRAM_USED, used);
+                afz_sample_add_key(s, AFZ_HOST_ZRAM_STORED, stored);
+                afz_sample_add_key(s, AFZ_HOST_ZRAM_USED, used);
         }
 }
 
@@ -266,8 +210,7 @@ static int host_read(void *p, struct afz_batch *out)
         if (!s)
                 return -ENOSPC;
         afz_span_each_key((struct afz_span){buf, (size_t)n}, meminfo_keys, COUNT_OF(meminfo_keys),
-                          set_key, s);
-        read_vmstat(st, s);
+                          afz_sample_set_key, s);
         if (out->t_ns >= st->slow_next_ns) {
                 st->slow_next_ns = out->t_ns + SLOW_NS;
                 read_slow(st, afz_sample_or(s, AFZ_HOST_MEM_TOTAL, INT64_MAX));

@@ -16,6 +16,11 @@
 /* Without a job every process of the machine is read: for a look around, not for guarding. */
 #define MACHINE_NS UINT64_C(1000000000)
 
+/* PSS is read again when RSS has moved by one part in this many, and after this time in any case:
+ * pages shared with programs outside of the job are divided among more or fewer. */
+#define PSS_PART 64
+#define PSS_NS   UINT64_C(30000000000)
+
 /* Descriptors left for everything else: cgroups (16 levels of up to 14 files, and 3 of each again
  * for the machine's limits), sensors, disks, the terminal, helpers. */
 #define SPARE_FDS 384
@@ -26,6 +31,7 @@ struct job {
         struct afz_tree *tree;
         struct afz_pss_gate gate;
         uint64_t next_ns;  /* of a watch of the whole machine */
+        uint64_t births;   /* members that joined or left so far */
         size_t pss_turn;   /* slot where the next round of PSS readings begins */
         size_t keep_open;  /* processes whose files may be kept open */
         size_t slots_used; /* slots that may hold a process, dead ones too */
@@ -126,6 +132,7 @@ static void read_member(struct job *job, size_t i, struct afz_batch *out)
                 return;
         }
         if (m->fresh || proc->pid != m->pid) {
+                job->births++;
                 afz_proc_leave(proc);
                 afz_proc_enter(proc, job->env, m, i < job->keep_open, out->t_ns);
         }
@@ -136,6 +143,7 @@ static void read_member(struct job *job, size_t i, struct afz_batch *out)
         int r = afz_proc_read_fast(proc, job->env, m, s);
         if (r == -ESRCH) {
                 out->count--; /* the sample that was just added */
+                job->births++;
                 afz_tree_lost(job->tree, i);
                 afz_proc_leave(proc);
                 return;
@@ -155,6 +163,20 @@ static void read_member(struct job *job, size_t i, struct afz_batch *out)
         job->sample_of[i] = s;
 }
 
+/* Whether PSS may be another than when it was read. What grew since is in need anyway (as anonymous
+ * RSS); a process that neither grew nor shares its pages with another number of relatives is not
+ * asked again for a while. */
+static bool pss_moved(const struct job *job, const struct afz_proc *proc, uint64_t now_ns,
+                      uint64_t rss_bytes)
+{
+        const struct afz_pss_record *last = &proc->pss;
+        uint64_t apart = rss_bytes > last->cost_bytes ? rss_bytes - last->cost_bytes
+                                                      : last->cost_bytes - rss_bytes;
+        bool known = afz_sample_has(&proc->slow, AFZ_PROC_PSS);
+        return !known || last->taken_ns == 0 || proc->pss_births != job->births ||
+               apart > rss_bytes / PSS_PART || now_ns - last->taken_ns > PSS_NS;
+}
+
 /* Whose turn it is gets its PSS read, as far as the gate allows; those after it are next. */
 static void read_pss(struct job *job, size_t slots)
 {
@@ -165,9 +187,12 @@ static void read_pss(struct job *job, size_t slots)
                 int64_t rss;
                 if (!s || !afz_sample_get(s, AFZ_PROC_RSS, &rss) || rss == 0)
                         continue;
+                if (!pss_moved(job, &job->proc[i], s->t_ns, (uint64_t)rss))
+                        continue;
                 if (!afz_pss_gate_open(&job->gate, &job->proc[i].pss, s->t_ns, (uint64_t)rss))
                         continue;
                 afz_proc_read_pss(&job->proc[i], job->env, &job->gate, s);
+                job->proc[i].pss_births = job->births;
                 job->pss_turn = i + 1;
         }
 }

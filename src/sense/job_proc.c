@@ -177,11 +177,6 @@ int afz_proc_read_fast(struct afz_proc *proc, const struct afz_env *env, struct 
         return 0;
 }
 
-static void set_slow(void *ctx, int metric, uint64_t value)
-{
-        afz_sample_set_u64(ctx, (enum afz_metric)metric, value);
-}
-
 static void forget(struct afz_sample *s, const struct afz_key *keys, size_t n)
 {
         for (size_t i = 0; i < n; i++)
@@ -206,7 +201,8 @@ static void read_status(struct afz_proc *proc, const struct afz_env *env)
         proc_path(path, sizeof path, proc->pid, "status");
         forget(&proc->slow, keys, sizeof keys / sizeof keys[0]);
         if (afz_env_read(env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text) == 0)
-                afz_span_each_key(text, keys, sizeof keys / sizeof keys[0], set_slow, &proc->slow);
+                afz_span_each_key(text, keys, sizeof keys / sizeof keys[0], afz_sample_set_key,
+                                  &proc->slow);
 }
 
 /* Since 6.2 the kernel tells the number of open files as the folder's size; before, they are
@@ -397,7 +393,7 @@ void afz_proc_read_pss(struct afz_proc *proc, const struct afz_env *env, struct 
         if (r < 0)
                 return;
         forget(&proc->slow, pss_keys, PSS_KEYS);
-        afz_span_each_key(text, pss_keys, PSS_KEYS, set_slow, &proc->slow);
+        afz_span_each_key(text, pss_keys, PSS_KEYS, afz_sample_set_key, &proc->slow);
         proc->held_at_pss_bytes = held_bytes(proc, fast);
 }
 

@@ -41,6 +41,7 @@ struct afz_proc {
         uint64_t slow_next_ns, threads_next_ns, command_next_ns, command_step_ns;
         uint64_t tally[AFZ_TALLIES]; /* as last seen; what has grown since goes to the job's sum */
         struct afz_pss_record pss;
+        uint64_t pss_births;       /* of the job at that reading: a fork divides the pages anew */
         int64_t held_at_pss_bytes; /* anonymous memory, in RAM and in swap, at that reading */
         /* The slow facts as a sample of their own, copied into each tick's. */
         struct afz_sample slow;

@@ -41,8 +41,8 @@ struct afz_sense {
 extern const struct afz_sense *const afz_sense_table[];
 extern const unsigned afz_sense_count;
 
-extern const struct afz_sense afz_sense_host, afz_sense_psi, afz_sense_cpu, afz_sense_job,
-        afz_sense_cgroup, afz_sense_disk, afz_sense_net, afz_sense_thermal, afz_sense_kmsg,
-        afz_sense_gpu;
+extern const struct afz_sense afz_sense_host, afz_sense_vm, afz_sense_psi, afz_sense_cpu,
+        afz_sense_job, afz_sense_cgroup, afz_sense_disk, afz_sense_net, afz_sense_thermal,
+        afz_sense_kmsg, afz_sense_gpu;
 
 #endif

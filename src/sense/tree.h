@@ -37,8 +37,8 @@ struct afz_tree;
 int afz_tree_new(const struct afz_env *env, uint64_t root, size_t max, struct afz_tree **ret);
 void afz_tree_free(struct afz_tree *tree);
 
-/* Finds the new and drops the dead that afz_tree_lost() named. Cheap when nothing was started; where
- * something is started all the time, it looks only as often as 0.05 % of a core allows. */
+/* Finds the new and drops the dead that afz_tree_lost() named. Cheap when nothing was started;
+ * where something is started all the time, it looks only as often as 0.05 % of a core allows. */
 int afz_tree_update(struct afz_tree *tree);
 
 /* Members stand at indexes 0..slots-1, with holes (pid 0). An index is steady for a life. */

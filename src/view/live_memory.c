@@ -98,15 +98,15 @@ static void swap_tail(const struct afz_frame *frame, const struct afz_columns *c
                 const char *word;
                 enum afz_metric metric;
         } ways[] = {
-                {"in", AFZ_HOST_SWAP_IN},
-                {"out", AFZ_HOST_SWAP_OUT},
+                {"in", AFZ_VM_SWAP_IN},
+                {"out", AFZ_VM_SWAP_OUT},
         };
+        const struct afz_sample *vm = afz_window_one(frame->window, AFZ_KIND_VM);
         char buf[AFZ_FIGURE_CAP];
         int x = c->tail_x;
         for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
                 double rate = 0;
-                bool known = frame->host &&
-                             afz_window_rate(frame->window, frame->host, ways[i].metric, &rate);
+                bool known = afz_window_rate(frame->window, vm, ways[i].metric, &rate);
                 x = afz_live_pair(frame, x, y, c->tail_x + c->tail_w, ways[i].word,
                                   known ? afz_figure_rate(buf, rate) : AFZ_ABSENT,
                                   afz_band_color(AFZ_BAND_SWAP_RATE, rate, AFZ_COLOR_DEFAULT));

@@ -83,7 +83,7 @@ static void put_swap(struct afz_out *line, const struct afz_window *w,
         afz_out_str(line, " swap ");
         put_used_of(line, host, AFZ_HOST_SWAP_TOTAL, AFZ_HOST_SWAP_FREE);
         afz_out_str(line, " in ");
-        bool known = host && afz_window_rate(w, host, AFZ_HOST_SWAP_IN, &rate);
+        bool known = afz_window_rate(w, afz_window_one(w, AFZ_KIND_VM), AFZ_VM_SWAP_IN, &rate);
         afz_out_str(line, known ? afz_figure_rate(buf, rate) : ABSENT);
 }
 
