@@ -105,14 +105,35 @@ void afz_json_i64(struct afz_json *j, int64_t v)
         afz_out_i64(j->out, v);
 }
 
+/* printf is slow and asks the locale; a tick writes hundreds of these. */
+static void put_decimal(struct afz_out *out, double v, int decimals)
+{
+        uint64_t scale = 1;
+        for (int i = 0; i < decimals; i++)
+                scale *= 10;
+        if (v < 0)
+                afz_out_char(out, '-');
+        uint64_t scaled = (uint64_t)(fabs(v) * (double)scale + 0.5);
+        afz_out_u64(out, scaled / scale);
+        if (decimals == 0)
+                return;
+        afz_out_char(out, '.');
+        for (uint64_t digit = scale / 10; digit > 0; digit /= 10)
+                afz_out_char(out, (char)('0' + scaled / digit % 10));
+}
+
 void afz_json_double(struct afz_json *j, double v, int decimals)
 {
+        const double largest = 1e15; /* beyond it a double has no decimals left */
         if (!isfinite(v)) {
                 afz_json_null(j);
                 return;
         }
         before_value(j);
-        afz_out_fmt(j->out, "%.*f", decimals, v);
+        if (decimals < 0 || decimals > 3 || fabs(v) >= largest)
+                afz_out_fmt(j->out, "%.17g", v);
+        else
+                put_decimal(j->out, v, decimals);
 }
 
 void afz_json_bool(struct afz_json *j, bool v)

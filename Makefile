@@ -1,0 +1,94 @@
+# A thin front for Meson and Ninja: `make help` lists what it can do.
+#
+# MESON   the command, e.g. MESON="python3 /path/to/meson.py"
+# CC      the compiler of the ordinary and the sanitizer builds (Meson's choice if not given)
+# BUILD   the build folder; the others are named after it (build-asan, build-tsan, build-fuzz)
+# PREFIX, DESTDIR   where `make install` puts things
+MESON  ?= meson
+BUILD  ?= build
+PREFIX ?= /usr/local
+# How many inputs `make fuzz` tries, over all targets together.
+FUZZ_INPUTS ?= 12000000
+
+CLANG := $(or $(shell command -v clang-14 || command -v clang),clang)
+
+# Warnings are errors where we look at them: in CI and in the sanitizer builds. There, what a sanitizer puts into the
+# code makes gcc warn of nulls and cut strings that are not, and of fences (which are between processes here).
+PLAIN := --prefix=$(abspath $(PREFIX)) -Dbuildtype=debugoptimized -Dwerror=$(if $(CI),true,false)
+CHECKED := -Dbuildtype=debugoptimized -Dwerror=true -Db_lundef=false
+QUIET := -Wno-unknown-warning-option -Wno-format-overflow -Wno-format-truncation -Wno-maybe-uninitialized -Wno-tsan
+ASAN := $(CHECKED) -Db_sanitize=address,undefined -Dc_args="$(QUIET)"
+TSAN := $(CHECKED) -Db_sanitize=thread -Dc_args="$(QUIET)"
+FUZZ := $(CHECKED) -Db_sanitize=address,undefined -Dc_args=-fsanitize=fuzzer-no-link -Dtests=false -Dfuzz=true
+
+.PHONY: all
+all: ## build build/antifreeze
+	@tools/configure $(BUILD) $(PLAIN)
+	@$(MESON) compile -C $(BUILD)
+
+.PHONY: demo
+demo: ## train a small network, watched by Antifreeze
+	@tools/deps demo
+	@$(MAKE) --no-print-directory all
+	$(BUILD)/antifreeze demo
+
+.PHONY: test
+test: ## run all tests: plain, under sanitizers, and a short run of every fuzzer
+	@tools/deps test
+	@$(MAKE) --no-print-directory all configure-asan configure-tsan configure-fuzz
+	@tools/run_tests.py $(BUILD) $(BUILD)-asan $(BUILD)-tsan:unit $(BUILD)-fuzz
+
+.PHONY: asan
+asan: ## build and test with the address and undefined-behaviour sanitizers
+	@tools/deps test
+	@$(MAKE) --no-print-directory configure-asan
+	@tools/run_tests.py $(BUILD)-asan
+
+.PHONY: tsan
+tsan: ## build and run the unit tests with the thread sanitizer
+	@tools/deps test
+	@$(MAKE) --no-print-directory configure-tsan
+	@tools/run_tests.py $(BUILD)-tsan:unit
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser for a long time (FUZZ_INPUTS in all) and count
+	@tools/deps fuzz
+	@$(MAKE) --no-print-directory configure-fuzz
+	@tools/run_fuzz.py $(BUILD)-fuzz $(FUZZ_INPUTS)
+
+.PHONY: bench
+bench: ## measure what Antifreeze itself costs
+	@tools/deps bench
+	@$(MAKE) --no-print-directory all
+	@$(MESON) compile -C $(BUILD) bench-programs
+	@bench/run $(BUILD)
+
+.PHONY: lint
+lint: ## check format, scripts, layers, lengths and generated files
+	@tools/deps lint
+	@$(MAKE) --no-print-directory all
+	@tools/lint.py $(BUILD)
+
+.PHONY: format
+format: ## put all C code into the format of .clang-format
+	clang-format-14 -i $$(tools/lint.py --list-c)
+
+.PHONY: install
+install: all ## install under DESTDIR and PREFIX
+	@DESTDIR=$(DESTDIR) $(MESON) install -C $(BUILD) --no-rebuild
+
+.PHONY: clean
+clean: ## remove the build folders
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+
+.PHONY: help
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+.PHONY: configure-asan configure-tsan configure-fuzz
+configure-asan:
+	@tools/configure $(BUILD)-asan $(ASAN)
+configure-tsan:
+	@tools/configure $(BUILD)-tsan $(TSAN)
+configure-fuzz:
+	@CC=$(CLANG) tools/configure $(BUILD)-fuzz $(FUZZ)

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Runs the tests of some build folders and closes with one line: N passed, N failed[, N skipped].
+
+usage: tools/run_tests.py FOLDER[:SUITE]...
+
+The figures are those of Meson's own logs. What was skipped is named with its reason; a folder that does not build
+counts as one failure. Exits 1 if anything failed.
+"""
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+MESON = shlex.split(os.environ.get("MESON") or "meson")
+PASSED = {"OK", "EXPECTEDFAIL"}
+SLOWER = "4"  # what a sanitizer costs at most; Meson multiplies the tests' time limits with it
+# What cmocka prints of a single skipped case when the others of its program ran; what the case itself printed is why
+SKIPPED_CASE = re.compile(r"^\[ RUN      \] (\w+)\n((?:(?!\[).*\n)*)\[  SKIPPED \] \1$", re.M)
+
+
+def is_sanitized(folder):
+    with open(f"{folder}/meson-info/intro-buildoptions.json", encoding="utf-8") as file:
+        return any(row["name"] == "b_sanitize" and row["value"] != "none" for row in json.load(file))
+
+
+def without_aslr(command):
+    """Sanitizers older than the kernel trip over its address randomisation; a container may not let us turn it off."""
+    prefix = ["setarch", "-R"]
+    try:
+        allowed = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        allowed = False
+    return [*prefix, *command] if allowed else command
+
+
+def meson_test(folder, suite):
+    """Runs the tests of one folder; the log's records, or None when it did not build."""
+    log = f"{folder}/meson-logs/antifreeze.json"
+    if os.path.exists(log):
+        os.remove(log)
+    command = [*MESON, "test", "-C", folder, "--logbase", "antifreeze", "--print-errorlogs"]
+    if suite:
+        command += ["--suite", suite]
+    if is_sanitized(folder):
+        command = without_aslr([*command, "--timeout-multiplier", SLOWER])
+    status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+    records = []
+    if os.path.exists(log):
+        with open(log, encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+    failed = any(record["result"] not in PASSED | {"SKIP"} for record in records)
+    return records if records and (status == 0 or failed) else None
+
+
+def last_line(text):
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")
+
+
+def main(wanted):
+    passed, failed, skipped = [], [], []
+    for word in wanted:
+        folder, _, suite = word.partition(":")
+        print(f"\n== {folder}{' (' + suite + ' tests)' if suite else ''}", flush=True)
+        records = meson_test(folder, suite)
+        if records is None:
+            failed.append(f"{folder}: did not build, or has no tests")
+            continue
+        for record in records:
+            name = f"{folder}: {record['name'].rpartition(' / ')[2]}"
+            if record["result"] == "SKIP":
+                skipped.append(f"{name}: {last_line(record.get('stderr', '') + record.get('stdout', ''))}")
+            elif record["result"] in PASSED:
+                passed.append(name)
+            else:
+                failed.append(f"{name}: {record['result'].lower()}")
+            skipped += [f"{name}: {case}: {last_line(said)}"
+                        for case, said in SKIPPED_CASE.findall(record.get("stdout", ""))]
+
+    print()
+    for line in skipped:
+        print(f"skipped  {line}")
+    for line in failed:
+        print(f"FAILED   {line}")
+    print(f"{len(passed)} passed, {len(failed)} failed" + (f", {len(skipped)} skipped" if skipped else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1:]))
