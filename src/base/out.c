@@ -35,7 +35,7 @@ int afz_out_flush(struct afz_out *out)
         return out->err;
 }
 
-void afz_out_bytes(struct afz_out *out, const char *p, size_t n)
+void afz_out_overflow(struct afz_out *out, const char *p, size_t n)
 {
         if (n > 0 && out->cap == 0 && out->err == 0)
                 out->err = -ENOSPC; /* no buffer: nothing to flush would ever make room */
@@ -56,11 +56,6 @@ void afz_out_bytes(struct afz_out *out, const char *p, size_t n)
 void afz_out_str(struct afz_out *out, const char *s)
 {
         afz_out_bytes(out, s, strlen(s));
-}
-
-void afz_out_char(struct afz_out *out, char c)
-{
-        afz_out_bytes(out, &c, 1);
 }
 
 void afz_out_u64(struct afz_out *out, uint64_t v)

@@ -9,6 +9,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct afz_out {
         int fd, err;
@@ -21,9 +22,26 @@ static inline struct afz_out afz_out_to(int fd, char *buf, size_t cap)
         return (struct afz_out){.fd = fd, .buf = buf, .cap = cap};
 }
 
-void afz_out_bytes(struct afz_out *out, const char *p, size_t n);
+/* The slow way of afz_out_bytes(): when it does not fit, or after an error. */
+void afz_out_overflow(struct afz_out *out, const char *p, size_t n);
+
+/* Inline: a JSON object of one tick is some thousand small pieces. */
+static inline void afz_out_bytes(struct afz_out *out, const char *p, size_t n)
+{
+        if (out->err != 0 || n > out->cap - out->len) {
+                afz_out_overflow(out, p, n);
+                return;
+        }
+        memcpy(out->buf + out->len, p, n);
+        out->len += n;
+}
+
+static inline void afz_out_char(struct afz_out *out, char c)
+{
+        afz_out_bytes(out, &c, 1);
+}
+
 void afz_out_str(struct afz_out *out, const char *s);
-void afz_out_char(struct afz_out *out, char c);
 void afz_out_u64(struct afz_out *out, uint64_t v);
 void afz_out_i64(struct afz_out *out, int64_t v);
 

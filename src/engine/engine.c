@@ -14,7 +14,7 @@
 /* The word for what limits is looked at by people: not more often than they can read. */
 #define LIMIT_NS UINT64_C(1000000000)
 
-/* Our own cost is read from /proc this often. */
+/* Our own cost is looked at this often. */
 #define SELF_NS UINT64_C(1000000000)
 
 enum { BATCHES = 3 };
@@ -34,7 +34,6 @@ struct afz_engine {
         size_t organs;
         struct organ organ[AFZ_WINDOW_SOURCES];
         uint64_t limit_next_ns, self_next_ns;
-        int64_t self_rss_bytes; /* -1: not known */
         struct afz_batch *self[2];
 };
 
@@ -83,7 +82,6 @@ int afz_engine_new(const struct afz_env *env, const struct afz_target *target,
                 return -ENOMEM;
         e->env = env;
         e->target = *target;
-        e->self_rss_bytes = -1;
         afz_window_init(&e->window, STRIP_STEP_NS);
         e->window.job_pid = target->pid;
         int r = 0;
@@ -116,10 +114,15 @@ void afz_engine_free(struct afz_engine *e)
         free(e);
 }
 
+/* A clock that jumped back must not keep us from looking. */
+static bool is_due(uint64_t now_ns, uint64_t next_ns, uint64_t every_ns)
+{
+        return now_ns >= next_ns || next_ns - now_ns > every_ns;
+}
+
 static void read_organ(struct organ *o, struct afz_source *source, uint64_t now_ns)
 {
-        /* A clock that jumped back must not keep us from looking. */
-        if (!o->state || (now_ns < o->next_ns && o->next_ns - now_ns <= o->sense->every_ns))
+        if (!o->state || !is_due(now_ns, o->next_ns, o->sense->every_ns))
                 return;
         int spare = BATCHES - o->newest - o->before; /* 0 + 1 + 2 */
         struct afz_batch *out = o->batch[spare];
@@ -167,42 +170,42 @@ static uint64_t cpu_ns(void)
         return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
 }
 
-static void read_own_rss(struct afz_engine *e)
+static void set_own_rss(const struct afz_engine *e, struct afz_sample *s)
 {
         char path[40], buf[128];
         struct afz_span text;
         uint64_t size, resident;
         if (afz_path(path, sizeof path, "%llu/statm", (unsigned long long)e->env->self_pid) > 0 &&
-            afz_env_read(e->env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text) == 0 &&
+            afz_env_read_record(e->env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text) == 0 &&
             afz_span_take_u64(&text, &size) == 0 && afz_span_take_u64(&text, &resident) == 0)
-                e->self_rss_bytes = (int64_t)(resident * (uint64_t)e->env->page_bytes);
+                afz_sample_set_scaled(s, AFZ_SELF_RSS, resident, (uint64_t)e->env->page_bytes);
+}
+
+static uint64_t dropped_so_far(const struct afz_engine *e)
+{
+        uint64_t dropped = 0;
+        for (size_t i = 0; i < e->organs; i++)
+                for (int k = 0; e->organ[i].state && k < BATCHES; k++)
+                        dropped += e->organ[i].batch[k]->dropped;
+        return dropped;
 }
 
 static void read_self(struct afz_engine *e, uint64_t now_ns, uint64_t tick_ns)
 {
         struct afz_source *source = &e->window.source[e->organs];
         struct afz_batch *out = source->now == e->self[0] ? e->self[1] : e->self[0];
-        uint64_t dropped = 0;
-        if (now_ns >= e->self_next_ns) {
-                e->self_next_ns = now_ns + SELF_NS;
-                read_own_rss(e);
-        }
-        for (size_t i = 0; i < e->organs; i++)
-                for (int k = 0; e->organ[i].state && k < BATCHES; k++)
-                        dropped += e->organ[i].batch[k]->dropped;
+        if (!is_due(now_ns, e->self_next_ns, SELF_NS))
+                return;
+        e->self_next_ns = now_ns + SELF_NS;
         afz_batch_start(out, now_ns);
         struct afz_sample *s = afz_batch_add(
                 out, (struct afz_subject){AFZ_KIND_SELF, e->env->self_pid, 0}, "antifreeze");
-        uint64_t helper_ns = 0;
-        void *gpu = afz_engine_sense(e, "gpu");
-        if (gpu)
-                helper_ns = afz_gpu_helper_cpu_ns(gpu);
-        afz_sample_set_u64(s, AFZ_SELF_CPU, cpu_ns() + helper_ns);
+        afz_sample_set_u64(s, AFZ_SELF_CPU,
+                           cpu_ns() + afz_gpu_helper_cpu_ns(afz_engine_sense(e, "gpu")));
         afz_sample_set_u64(s, AFZ_SELF_TICK, tick_ns);
         afz_sample_set_u64(s, AFZ_SELF_TICKS, e->window.ticks + 1);
-        afz_sample_set_u64(s, AFZ_SELF_DROPPED, dropped);
-        if (e->self_rss_bytes >= 0)
-                afz_sample_set(s, AFZ_SELF_RSS, e->self_rss_bytes);
+        afz_sample_set_u64(s, AFZ_SELF_DROPPED, dropped_so_far(e));
+        set_own_rss(e, s);
         source->before = source->now;
         source->now = out;
 }
@@ -215,7 +218,7 @@ void afz_engine_tick(struct afz_engine *e)
         mark_gpu_processes(e);
         read_self(e, now_ns, afz_env_now(e->env) - now_ns);
         afz_window_advance(&e->window, now_ns);
-        if (now_ns >= e->limit_next_ns) {
+        if (is_due(now_ns, e->limit_next_ns, LIMIT_NS)) {
                 afz_limits_judge(&e->window, &e->window.limit);
                 if (e->window.limit.kind != AFZ_LIMIT_UNKNOWN)
                         e->limit_next_ns = now_ns + LIMIT_NS;

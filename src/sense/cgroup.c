@@ -120,7 +120,7 @@ static int cgroup_read(void *p, struct afz_batch *out)
 const struct afz_sense afz_sense_cgroup = {
         .name = "cgroup",
         .what = "the job's cgroup and the limits above it",
-        .every_ns = 500000000, /* 500 ms: memory.stat makes the kernel add up every core's share */
+        .every_ns = 1000000000, /* 1 s: memory.stat makes the kernel add up every core's share */
         .max_samples = MAX_LEVELS,
         .absent = "no cgroup with a memory controller: limits of containers cannot be seen",
         .denied = "/proc/PID/cgroup may not be read",

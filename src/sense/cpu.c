@@ -204,7 +204,8 @@ static int cpu_read(void *p, struct afz_batch *out)
 const struct afz_sense afz_sense_cpu = {
         .name = "cpu",
         .what = "cores: time by kind, load, clock rate, throttling",
-        .every_ns = 200000000, /* 200 ms: the kernel counts time in ticks of 10 ms */
+        .every_ns =
+                500000000, /* 500 ms: time is counted in ticks of 10 ms, so less would be noise */
         .max_samples = MAX_CORES + 1,
         .absent = "/proc/stat is not there: the cores cannot be seen",
         .denied = "/proc/stat may not be read",

@@ -8,8 +8,11 @@
 
 #include "dir.h"
 
+/* No line of diskstats is longer: a name of at most 31 bytes and twenty numbers. */
+#define LONGEST_LINE 480
+
 /* Rotational or not, a loop's file, an array's members: none of them changes often. */
-#define FACTS_NS UINT64_C(30000000000)
+#define FACTS_NS     UINT64_C(30000000000)
 
 enum {
         TEXT_BYTES = AFZ_DISK_MAX * 320, /* a line with 17 counters of 20 digits fits */
@@ -156,7 +159,7 @@ static void take_row(struct afz_disk_table *t, const struct afz_diskstats *s, si
 
 int afz_disk_table_read(struct afz_disk_table *t, uint64_t now_ns)
 {
-        ssize_t n = afz_fd_read(t->fd, t->text, sizeof t->text);
+        ssize_t n = afz_fd_read_lines(t->fd, t->text, sizeof t->text, LONGEST_LINE);
         if (n < 0)
                 return (int)n;
         struct afz_span text = {t->text, (size_t)n}, line;

@@ -17,7 +17,7 @@ static const struct {
         uint64_t max_fds;     /* entries counted by hand where the kernel does not say how many */
 } pace = {
         .slow_ns = 1000000000,     /* 1 s: these are for people and trends, not for the guard */
-        .threads_ns = 2000000000,  /* 2 s: at 8 us a thread, 256 threads cost 0.1 % of a core */
+        .threads_ns = 5000000000,  /* 5 s: at 8 us a thread, 256 threads cost 0.04 % of a core */
         .command_ns = 32000000000, /* 32 s: it is for people, and touches the job's own memory */
         .max_threads = 512,        /* 4 ms in one tick */
         .max_fds = 4096,           /* 1 ms in one tick */
@@ -346,8 +346,8 @@ void afz_proc_read_slow(struct afz_proc *proc, const struct afz_env *env,
                 proc->command_step_ns = step < pace.command_ns ? step : pace.command_ns;
                 proc->command_next_ns = now_ns + proc->command_step_ns;
                 read_command(proc, env, parent, is_root);
+                read_oom_adj(proc, env);
         }
-        read_oom_adj(proc, env);
         if (first)
                 read_fds_limit(proc, env);
         /* Do not let processes that were born together be read together for ever. */

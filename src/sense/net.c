@@ -17,6 +17,9 @@ enum {
         KEEP_READINGS = 3, /* a name may be shown two readings longer than its interface lives */
 };
 
+/* No line of net/dev is longer: a name of at most 15 bytes and sixteen numbers. */
+#define LONGEST_LINE  384
+
 #define BITS_PER_MBIT UINT64_C(1000000)
 
 enum link_state { LINK_UNKNOWN, LINK_UP, LINK_DOWN };
@@ -159,7 +162,7 @@ static void add_interface(struct net_sense *n, const struct afz_netdev *dev, str
 static int net_read(void *state, struct afz_batch *out)
 {
         struct net_sense *n = state;
-        ssize_t len = afz_fd_read(n->fd, n->text, sizeof n->text);
+        ssize_t len = afz_fd_read_lines(n->fd, n->text, sizeof n->text, LONGEST_LINE);
         if (len < 0)
                 return (int)len;
         struct afz_span text = {n->text, (size_t)len}, line;
