@@ -12,7 +12,7 @@
 #define LONGEST_LINE 480
 
 /* Rotational or not, a loop's file, an array's members: none of them changes often. */
-#define FACTS_NS     UINT64_C(30000000000)
+#define FACTS_NS UINT64_C(30000000000)
 
 enum {
         TEXT_BYTES = AFZ_DISK_MAX * 320, /* a line with 17 counters of 20 digits fits */
