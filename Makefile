@@ -24,7 +24,7 @@ FUZZ := $(CHECKED) -Db_sanitize=address,undefined -Dc_args=-fsanitize=fuzzer-no-
 .PHONY: all
 all: ## build build/antifreeze
 	@tools/configure $(BUILD) $(PLAIN)
-	@$(MESON) compile -C $(BUILD)
+	@$(MESON) compile -C $(BUILD) antifreeze afz-trainer doc-man doc-bash doc-zsh doc-fish
 
 .PHONY: demo
 demo: ## train a small network, watched by Antifreeze
@@ -37,6 +37,12 @@ test: ## run all tests: plain, under sanitizers, and a short run of every fuzzer
 	@tools/deps test
 	@$(MAKE) --no-print-directory all configure-asan configure-tsan configure-fuzz
 	@tools/run_tests.py $(BUILD) $(BUILD)-asan $(BUILD)-tsan:unit $(BUILD)-fuzz
+
+.PHONY: test-vm
+test-vm: all ## check our figures on cgroup v2, PSI, systemd, swap and zram, in a small virtual machine (x86-64 Debian)
+	@rm -rf $(BUILD)/share && mkdir -p $(BUILD)/share && cp $(BUILD)/antifreeze tests/test_truth.py $(BUILD)/share
+	tests/vm/vm run --swap 512M --zram 128M --share $(BUILD)/share -- python3 /share/test_truth.py /share/antifreeze
+	tests/vm/vm run --user --share $(BUILD)/share -- python3 /share/test_truth.py /share/antifreeze
 
 .PHONY: asan
 asan: ## build and test with the address and undefined-behaviour sanitizers
