@@ -15,14 +15,13 @@
 
 #include <cmocka.h>
 
+#include "count_of.h"
 #include "dir.h"
 #include "env.h"
 #include "fixture.h"
 #include "json.h"
 #include "map.h"
 #include "out.h"
-
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- env ---- */
 
@@ -56,7 +55,7 @@ static void test_env_reads(void **state)
         const struct afz_env *env = afz_fixture_env(f);
         char buf[32];
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 uint64_t v = 7;
                 int r = afz_env_read_u64(env, AFZ_ROOT_PROC, cases[i].path, &v);
                 if (r != cases[i].error || v != (r < 0 ? 7 : cases[i].value))
@@ -260,7 +259,7 @@ static void test_dir_names(void **state)
                 {"99999999999999999999", -ERANGE, 0},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_dir dir = {.name = cases[i].name, .fd = -1};
                 uint64_t v = 7;
                 assert_int_equal(afz_dir_name_u64(&dir, &v), cases[i].error);
@@ -471,7 +470,7 @@ static void test_json_strings(void **state)
                  "A\""},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 char buf[128] = "";
                 struct afz_out out = afz_out_to(-1, buf, sizeof buf);
                 struct afz_json j = {.out = &out};

@@ -17,11 +17,11 @@
 
 #include "cgroup_node.h"
 #include "cgroup_path.h"
+#include "count_of.h"
 #include "fixture.h"
 #include "reading.h"
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-#define S           UINT64_C(1000000000)
+#define S UINT64_C(1000000000)
 
 /* ---- /proc/PID/cgroup ---- */
 
@@ -50,7 +50,7 @@ static void test_parse(void **state)
                 {"0::/0123456789012345678901234567890\n", "", -ENAMETOOLONG, NULL},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 char path[32] = "untouched";
                 int r = afz_cgroup_parse(afz_span_str(cases[i].text), cases[i].controller, path,
                                          sizeof path);
@@ -113,7 +113,7 @@ static void test_path_of(void **state)
                 {"garbage", garbage, -EINVAL, 0, NULL, NULL},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_fixture *f = afz_fixture_new(cases[i].rows);
                 static struct afz_cgroup_path path;
                 path.version = 99;
@@ -238,11 +238,11 @@ static void test_figures_v2(void **state)
         assert_int_equal(afz_reading_take(&r), 0);
         const struct afz_sample *s = afz_reading_of(&r, AFZ_KIND_CGROUP, 0);
         assert_string_equal(s->name, "/top/mid/job");
-        for (size_t i = 0; i < COUNT_OF(want); i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(want); i++)
                 if (afz_value(s, want[i].metric) != want[i].value)
                         fail_msg("%s is %lld", afz_metric_info(want[i].metric)->name,
                                  (long long)afz_value(s, want[i].metric));
-        assert_int_equal(COUNT_OF(want), afz_kind_table[AFZ_KIND_CGROUP].metrics);
+        assert_int_equal(AFZ_COUNT_OF(want), afz_kind_table[AFZ_KIND_CGROUP].metrics);
         /* Of those above, only the one that bounds it is told. */
         assert_int_equal(r.batch->count, 2);
         s = afz_reading_of(&r, AFZ_KIND_CGROUP, 2);
@@ -308,7 +308,7 @@ static void test_figures_v1(void **state)
                       {"THAWED\n", 0},
                       {"", AFZ_ABSENT},
                       {"what\n", AFZ_ABSENT}};
-        for (size_t i = 0; i < COUNT_OF(states); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(states); i++) {
                 afz_fixture_set(f, "cgroup/freezer/freezer.state", states[i].text);
                 assert_int_equal(afz_reading_take(&r), 0);
                 s = afz_reading_of(&r, AFZ_KIND_CGROUP, 0);
@@ -337,7 +337,7 @@ static void test_need_by_kernel(void **state)
         struct afz_reading r;
         (void)state;
         assert_int_equal(afz_reading_open(&r, &afz_sense_cgroup, afz_fixture_env(f), 42), 0);
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 afz_fixture_set(f, "cgroup/top/mid/job/memory.stat", cases[i].stat);
                 assert_int_equal(afz_reading_take(&r), 0);
                 assert_int_equal(afz_value(afz_reading_of(&r, AFZ_KIND_CGROUP, 0), AFZ_CGROUP_NEED),

@@ -414,6 +414,14 @@ static void test_disks_of_the_job(void **state)
         assert_int_equal(get(find(&run, AFZ_KIND_DISK, "sdc"), AFZ_DISK_JOB_USES), ABSENT);
         assert_int_equal(get(find(&run, AFZ_KIND_FS, "/"), AFZ_FS_JOB_FILES), ABSENT);
         finish(&run);
+
+        /* A mount that we do not know may be on any disk. */
+        run = start(machine, 100);
+        afz_fixture_append(run.f, "proc/100/mountinfo", "35 27 garbage\n");
+        assert_int_equal(look(&run), 0);
+        assert_int_equal(get(find(&run, AFZ_KIND_DISK, "sda"), AFZ_DISK_JOB_USES), 1);
+        assert_int_equal(get(find(&run, AFZ_KIND_DISK, "sdc"), AFZ_DISK_JOB_USES), ABSENT);
+        finish(&run);
 }
 
 static void test_file_systems(void **state)

@@ -286,8 +286,7 @@ static void leftover_vram(void **state)
                                          .parent = -1,
                                          .has_memory = true,
                                          .total_bytes = 139 * GIB,
-                                         .has_processes = true,
-                                         .has_held = true};
+                                         .has_processes = true};
         struct {
                 uint64_t used;
                 uint32_t processes, unseen;

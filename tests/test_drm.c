@@ -173,6 +173,24 @@ static void an_amd_card(void **state)
         done(&b);
 }
 
+/* A process that is closed to us may hold anything: then how many there are is not known. */
+static void processes_that_may_not_be_seen(void **state)
+{
+        (void)state;
+        struct bench b = {0};
+        start(&b, amd);
+        afz_fixture_set(b.fixture, "proc/50/comm", "theirs\n");
+        afz_fixture_set(b.fixture, "not-read", "EACCES proc/50/fd\n");
+        read_now(&b);
+        read_now(&b);
+        EXPECT(find(&b, AFZ_KIND_GPU, 0), {AFZ_GPU_PROCESSES, -1});
+        assert_non_null(find(&b, AFZ_KIND_GPU_PROC, 40));
+        afz_fixture_remove(b.fixture, "proc/50");
+        read_now(&b);
+        EXPECT(find(&b, AFZ_KIND_GPU, 0), {AFZ_GPU_PROCESSES, 1});
+        done(&b);
+}
+
 static void processes_of_an_amd_card(void **state)
 {
         (void)state;
@@ -336,6 +354,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_amd_card),
+                cmocka_unit_test(processes_that_may_not_be_seen),
                 cmocka_unit_test(processes_of_an_amd_card),
                 cmocka_unit_test(a_sleeping_card_is_left_alone),
                 cmocka_unit_test(broken_files_are_absent_values),

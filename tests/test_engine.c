@@ -30,6 +30,7 @@ static const struct afz_fixture_row machine[] = {
          "MemTotal: 1000 kB\nMemAvailable: 400 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"},
         {"proc/stat", "cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n"},
         {"proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"},
+        {"sys/class/", NULL},
         {0},
 };
 
@@ -93,6 +94,37 @@ static void test_what_is_missing_is_said(void **state)
         afz_engine_free(NULL);
         assert_int_equal(afz_fixture_open_fds(), fds);
         afz_watched_done(&w);
+}
+
+/* Whether a process on a GPU is the job's: yes, no, and "there is no job" are three answers. */
+static void test_gpu_processes_of_the_job(void **state)
+{
+        static const struct {
+                uint64_t watched;
+                int ours; /* -1: not told */
+        } cases[] = {{ROOT, 1}, {77, 0}, {0, -1}};
+        (void)state;
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+                struct afz_watched w;
+                int64_t ours = -1;
+                start(&w);
+                afz_watched_proc(&w, (struct afz_fake_proc){.pid = 77, .ppid = 1, .start = 6});
+                afz_fixture_set(w.fixture, "sys/class/drm/card0/device/uevent",
+                                "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n");
+                afz_watched_set(&w, ROOT, "fd/3", "-> /dev/dri/renderD128");
+                afz_watched_set(&w, ROOT, "fdinfo/3",
+                                "drm-driver: amdgpu\ndrm-pdev: 0000:03:00.0\n"
+                                "drm-client-id: 3\ndrm-memory-vram: 5 KiB\n");
+                struct afz_engine *e = engine_on(&w, cases[i].watched);
+                tick(&w, e, S);
+                const struct afz_sample *s =
+                        afz_window_one(afz_engine_window(e), AFZ_KIND_GPU_PROC);
+                assert_non_null(s);
+                (void)afz_sample_get(s, AFZ_GPU_PROC_IN_JOB, &ours);
+                assert_int_equal(ours, cases[i].ours);
+                afz_engine_free(e);
+                afz_watched_done(&w);
+        }
 }
 
 static void test_no_such_job(void **state)
@@ -359,6 +391,7 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_is_missing_is_said),
+                cmocka_unit_test(test_gpu_processes_of_the_job),
                 cmocka_unit_test(test_no_such_job),
                 cmocka_unit_test(test_rates_and_strips),
                 cmocka_unit_test(test_nothing_new_takes_nothing_away),

@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
+#include "count_of.h"
 #include "fixture.h"
 #include "reading.h"
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-#define S           UINT64_C(1000000000)
-#define KIB         INT64_C(1024)
+#define S   UINT64_C(1000000000)
+#define KIB INT64_C(1024)
 
 #define MEMINFO                                                                                    \
         "MemTotal:       16000 kB\nMemFree:         1000 kB\nMemAvailable:    8000 kB\n"           \
@@ -103,11 +103,11 @@ static void test_figures(void **state)
         size_t fds = afz_fixture_open_fds();
         const struct afz_sample *s = read_host(f, &r);
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(want); i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(want); i++)
                 if (afz_value(s, want[i].metric) != want[i].value)
                         fail_msg("%s is %lld", afz_metric_info(want[i].metric)->name,
                                  (long long)afz_value(s, want[i].metric));
-        assert_int_equal(COUNT_OF(want), afz_kind_table[AFZ_KIND_HOST].metrics);
+        assert_int_equal(AFZ_COUNT_OF(want), afz_kind_table[AFZ_KIND_HOST].metrics);
         afz_reading_done(&r);
         assert_int_equal(afz_fixture_open_fds(), fds);
         afz_fixture_free(f);
@@ -265,7 +265,7 @@ static void test_limits_above(void **state)
                 {"v1", v1, 5000, 2000},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_fixture *f;
                 struct afz_fixture_row rows[32] = {{"machine", "self_pid 42\n"},
                                                    {"proc/meminfo", MEMINFO}};

@@ -8,10 +8,9 @@
 
 #include <cmocka.h>
 
+#include "count_of.h"
 #include "job_fixture.h"
 #include "role.h"
-
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 struct want {
         enum afz_metric metric;
@@ -90,8 +89,8 @@ static void test_figures(void **state)
         (void)state;
         start(&w, &r);
         take(&w, &r, 0);
-        check(proc_of(&r, ROOT), of_proc, COUNT_OF(of_proc));
-        check(job_of(&r), of_job, COUNT_OF(of_job));
+        check(proc_of(&r, ROOT), of_proc, AFZ_COUNT_OF(of_proc));
+        check(job_of(&r), of_job, AFZ_COUNT_OF(of_job));
         assert_int_equal(proc_of(&r, ROOT)->subject.start, 5);
         assert_string_equal(proc_of(&r, ROOT)->name, "python3");
         assert_string_equal(proc_of(&r, ROOT)->detail, "python3 train.py");
@@ -176,7 +175,7 @@ static void test_zombie(void **state)
         afz_watched_set(&w, ROOT, "statm", "0 0 0 0 0 0 0\n");
         afz_watched_set(&w, ROOT, "cmdline", "");
         take(&w, &r, 60 * S);
-        check(proc_of(&r, ROOT), gone, COUNT_OF(gone));
+        check(proc_of(&r, ROOT), gone, AFZ_COUNT_OF(gone));
         assert_string_equal(proc_of(&r, ROOT)->detail, "python3 train.py"); /* what it was */
         assert_null(proc_of(&r, ROOT)->note);
         assert_int_equal(afz_value(job_of(&r), AFZ_JOB_ZOMBIES), 1);
@@ -230,10 +229,17 @@ static void test_unreadable_member(void **state)
         assert_int_equal(afz_value(job_of(&r), AFZ_JOB_RSS), AFZ_ABSENT);
         assert_int_equal(afz_value(job_of(&r), AFZ_JOB_NEED), AFZ_ABSENT);
         assert_int_equal(afz_value(job_of(&r), AFZ_JOB_THREADS), AFZ_ABSENT);
+        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_DISK_WAIT), AFZ_ABSENT);
         afz_watched_stat(
                 &w, (struct afz_fake_proc){.pid = 110, .ppid = ROOT, .start = 9, .comm = "kid"});
         take(&w, &r, S);
         assert_int_equal(afz_value(job_of(&r), AFZ_JOB_RSS), 200 * PAGE);
+        afz_watched_set(&w, 110, "statm", "1000 100"); /* cut: only its memory is missing */
+        take(&w, &r, S);
+        assert_int_equal(afz_value(proc_of(&r, 110), AFZ_PROC_STATE), 'S');
+        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_DISK_WAIT), 0);
+        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_RSS), AFZ_ABSENT);
+        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_NEED), AFZ_ABSENT);
         finish(&w, &r);
 }
 
@@ -352,7 +358,7 @@ static void test_paces(void **state)
         static const char *const names[] = {"python3", "a\x01 b)",
                                             "a\\nb\\nc\\nd\\ne\\nf\\ng\\nh (", "foo) Z "};
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(names); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(names); i++) {
                 struct afz_watched w;
                 struct afz_reading r;
                 start(&w, &r);
@@ -424,7 +430,7 @@ static void test_need_between_pss_readings(void **state)
                 {"gave all back: the shared-memory part is left", 0, 0, 10},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_watched w;
                 struct afz_reading r;
                 char text[128];
@@ -446,6 +452,28 @@ static void test_need_between_pss_readings(void **state)
                                  (long long)afz_value(proc_of(&r, ROOT), AFZ_PROC_NEED) / KIB);
                 finish(&w, &r);
         }
+}
+
+static uint64_t moving_now(void *ctx)
+{
+        return ((struct afz_watched *)ctx)->now_ns += MS;
+}
+
+/* A reading takes time, so that it ends after its tick began. */
+static void test_age_of_pss(void **state)
+{
+        struct afz_watched w;
+        struct afz_reading r;
+        (void)state;
+        start(&w, &r);
+        w.env.now_ns = moving_now;
+        afz_watched_set(&w, ROOT, "smaps_rollup", rollup);
+        take(&w, &r, 0);
+        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS), 150 * KIB);
+        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS_AGE), 0);
+        take(&w, &r, 500 * MS);
+        assert_in_range(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS_AGE), 500 * MS, 550 * MS);
+        finish(&w, &r);
 }
 
 /* After exec() nothing of the old program's shares is left. */
@@ -558,6 +586,7 @@ int main(void)
                 cmocka_unit_test(test_command_line_is_left_alone),
                 cmocka_unit_test(test_stale_facts_go),
                 cmocka_unit_test(test_need_between_pss_readings),
+                cmocka_unit_test(test_age_of_pss),
                 cmocka_unit_test(test_pss_is_forgotten_on_exec),
                 cmocka_unit_test(test_partial_pss),
                 cmocka_unit_test(test_clock_jumps),

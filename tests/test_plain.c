@@ -29,24 +29,24 @@ static void test_lines(void **state)
         } rows[] = {
                 {{.gpus = 2, .procs = 4, .cores = 8},
                  "12:03:11",
-                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in 3.0M/s psi mem 0% io 34% "
-                 "cpu 187% gpu 165/280G 97% | disk\n"},
+                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in 3.0M/s cpu 187% psi mem 0% "
+                 "io 34% gpu 165/280G 97% | disk\n"},
                 {{.procs = 4, .cores = 8},
                  "12:03:11",
-                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in 3.0M/s psi mem 0% io 34% "
-                 "cpu 187% | waiting for disk vda\n"},
+                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in 3.0M/s cpu 187% psi mem 0% "
+                 "io 34% | waiting for disk vda\n"},
                 {{.procs = 4, .cores = 8, .no_job = 1},
                  NULL,
-                 "ram 10.0/16.0G swap 1.0/4.0G in 3.0M/s psi mem 0% io 34% cpu 376% | waiting for "
+                 "ram 10.0/16.0G swap 1.0/4.0G in 3.0M/s cpu 376% psi mem 0% io 34% | waiting for "
                  "disk vda (94 % busy)\n"},
                 {{.gpus = 1, .procs = 4, .cores = 8, .blank = 1},
                  "12:03:11",
-                 "12:03:11 ram -/- job - (-) swap -/- in - psi mem - io - cpu - gpu -/- - | "
+                 "12:03:11 ram -/- job - (-) swap -/- in - cpu - psi mem - io - gpu -/- - | "
                  "waiting "
                  "for disk vda (94 % busy)\n"},
                 {{.procs = 4, .cores = 8, .no_before = 1},
                  "12:03:11",
-                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in - psi mem - io - cpu - | "
+                 "12:03:11 ram 10.0/16.0G job 6.5G (4) swap 1.0/4.0G in - cpu - psi mem - io - | "
                  "waiting for disk vda (94 % busy)\n"},
         };
         (void)state;
@@ -86,7 +86,7 @@ static void test_empty_window(void **state)
         (void)state;
         afz_window_init(&fix.window, FIX_S);
         line_of(&fix, NULL, buf, sizeof buf);
-        assert_string_equal(buf, "ram -/- swap -/- in - psi mem - io - cpu - | unknown\n");
+        assert_string_equal(buf, "ram -/- swap -/- in - cpu - psi mem - io - | unknown\n");
 }
 
 int main(void)

@@ -11,10 +11,9 @@
 
 #include <cmocka.h>
 
+#include "count_of.h"
 #include "env.h"
 #include "proc_stat.h"
-
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Fields 4 to 52 of a process as kernels print them; ppid 7, group 8, session 9, start 4711. */
 #define REST                                                                                       \
@@ -38,7 +37,7 @@ static void test_hostile_names(void **state)
                 {"42 (\xff\x01) S" REST, "\xff\x01", 'S'},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_proc_stat st;
                 if (afz_proc_stat_parse(afz_span_str(cases[i].text), &st) < 0)
                         fail_msg("'%s' was refused", cases[i].text);
@@ -122,7 +121,7 @@ static void test_garbage(void **state)
                  0},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_proc_stat st = {.pid = 12345};
                 struct afz_span text = {cases[i].text,
                                         cases[i].n ? cases[i].n : strlen(cases[i].text)};
@@ -175,7 +174,7 @@ static void test_statm(void **state)
                 {"99999999999999999999 1 1\n", -EINVAL},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_proc_statm m = {9, 9, 9};
                 int r = afz_proc_statm_parse(afz_span_str(cases[i].text), &m);
                 assert_int_equal(r, cases[i].error);
@@ -204,7 +203,7 @@ static void test_io(void **state)
                 {"rchar: 10\nrchar: 10\nwchar: 20\n" IO_TAIL, -EINVAL},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_proc_io io = {9, 9, 9, 9, 9};
                 int r = afz_proc_io_parse(afz_span_str(cases[i].text), &io);
                 if (r != cases[i].error)
@@ -224,7 +223,7 @@ static void test_live(void **state)
         char buf[1024];
         (void)state;
         assert_int_equal(afz_env_open_live(&env), 0);
-        for (size_t i = 0; i < COUNT_OF(names); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(names); i++) {
                 struct afz_span text;
                 struct afz_proc_stat st;
                 assert_int_equal(prctl(PR_SET_NAME, names[i]), 0);

@@ -9,14 +9,13 @@
 
 #include <cmocka.h>
 
+#include "count_of.h"
 #include "fixture.h"
 #include "psi_parse.h"
 #include "reading.h"
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-
-#define SOME        "some avg10=1.23 avg60=0.00 avg300=0.00 total=5\n"
-#define FULL        "full avg10=0.50 avg60=0.00 avg300=0.00 total=3\n"
+#define SOME "some avg10=1.23 avg60=0.00 avg300=0.00 total=5\n"
+#define FULL "full avg10=0.50 avg60=0.00 avg300=0.00 total=3\n"
 
 static void test_parse(void **state)
 {
@@ -53,7 +52,7 @@ static void test_parse(void **state)
                 {"\n" SOME, -EINVAL, false},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_psi psi = {.some.total_ns = 77};
                 int r = afz_psi_parse(afz_span_str(cases[i].text), &psi);
                 if (r != cases[i].error)
@@ -121,7 +120,7 @@ static void test_missing(void **state)
                 int error;
         } cases[] = {{none, -ENODATA}, {off, -ENODATA}, {denied, -EACCES}, {no_proc, -ENODATA}};
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct afz_fixture *f = afz_fixture_new(cases[i].rows);
                 struct afz_reading r;
                 size_t fds = afz_fixture_open_fds();

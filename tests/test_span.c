@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
+#include "count_of.h"
 #include "span.h"
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-#define UNTOUCHED   UINT64_C(0x5ca1ab1e)
+#define UNTOUCHED UINT64_C(0x5ca1ab1e)
 
 struct number_case {
         const char *text;
@@ -59,7 +59,7 @@ static void test_take_u64(void **state)
                 {"max", -EINVAL, 0, NULL},
         };
         (void)state;
-        check_numbers(cases, COUNT_OF(cases), afz_span_take_u64);
+        check_numbers(cases, AFZ_COUNT_OF(cases), afz_span_take_u64);
 }
 
 static int take_i64(struct afz_span *s, uint64_t *ret)
@@ -88,7 +88,7 @@ static void test_take_i64(void **state)
                 {"", -ENODATA, 0, NULL},
         };
         (void)state;
-        check_numbers(cases, COUNT_OF(cases), take_i64);
+        check_numbers(cases, AFZ_COUNT_OF(cases), take_i64);
 }
 
 static void test_take_hex(void **state)
@@ -107,7 +107,7 @@ static void test_take_hex(void **state)
                 {"  ", -ENODATA, 0, NULL},
         };
         (void)state;
-        check_numbers(cases, COUNT_OF(cases), afz_span_take_hex);
+        check_numbers(cases, AFZ_COUNT_OF(cases), afz_span_take_hex);
 }
 
 static void test_take_hundredths(void **state)
@@ -131,7 +131,7 @@ static void test_take_hundredths(void **state)
                 {"nan", -EINVAL, 0, NULL},
         };
         (void)state;
-        check_numbers(cases, COUNT_OF(cases), afz_span_take_hundredths);
+        check_numbers(cases, AFZ_COUNT_OF(cases), afz_span_take_hundredths);
 }
 
 static void test_whole_numbers(void **state)
@@ -150,7 +150,7 @@ static void test_whole_numbers(void **state)
                 {"18446744073709551616", -ERANGE, 0},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 uint64_t v = UNTOUCHED;
                 assert_int_equal(afz_span_u64(afz_span_str(cases[i].text), &v), cases[i].error);
                 assert_int_equal(v, cases[i].error ? UNTOUCHED : cases[i].value);
@@ -234,7 +234,7 @@ static void test_copies_are_printable(void **state)
         };
         char buf[16];
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 memset(buf, 'X', sizeof buf);
                 size_t n = afz_span_copy(afz_span_str(cases[i].text), buf, cases[i].cap);
                 assert_string_equal(buf, cases[i].want);
@@ -295,9 +295,9 @@ static void test_each_key(void **state)
                 {"MemTotal:12\n", 0, 0, 0},
         };
         (void)state;
-        for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
                 struct seen seen = {.n = 0};
-                size_t n = afz_span_each_key(afz_span_str(cases[i].text), keys, COUNT_OF(keys),
+                size_t n = afz_span_each_key(afz_span_str(cases[i].text), keys, AFZ_COUNT_OF(keys),
                                              note, &seen);
                 if (n != cases[i].n || seen.n != n ||
                     (n > 0 && (seen.id[0] != cases[i].id || seen.value[0] != cases[i].value)))

@@ -8,10 +8,9 @@
 
 #include <cmocka.h>
 
+#include "count_of.h"
 #include "fixture.h"
 #include "reading.h"
-
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct afz_fixture_row machine[] = {
         {"proc/vmstat", "nr_free_pages 5\nworkingset_refault_anon 21\nworkingset_refault_file 22\n"
@@ -42,7 +41,7 @@ static void test_values(void **state)
         struct afz_reading r;
         (void)state;
         const struct afz_sample *s = take(f, &r);
-        for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++)
                 assert_int_equal(afz_value(s, cases[i].metric), cases[i].value);
         afz_reading_done(&r);
         afz_fixture_free(f);

@@ -48,7 +48,7 @@ int afz_dir_name_u64(const struct afz_dir *dir, uint64_t *ret)
 {
         /* Most entries of /proc that are no process start with a letter: tell them apart at once.
          */
-        if (dir->name[0] < '0' || dir->name[0] > '9')
+        if (!afz_is_digit(dir->name[0]))
                 return -EINVAL;
         return afz_span_u64(afz_span_str(dir->name), ret);
 }

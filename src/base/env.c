@@ -9,8 +9,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
+#include "count_of.h"
 
 const char *const afz_root_name[AFZ_ROOT_COUNT] = {
         [AFZ_ROOT_PROC] = "proc",
@@ -30,9 +32,7 @@ static const char *const live_path[AFZ_ROOT_COUNT] = {
 static uint64_t monotonic_ns(void *ctx)
 {
         (void)ctx;
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+        return afz_clock_ns(CLOCK_MONOTONIC);
 }
 
 static int live_fs_space(const struct afz_env *env, const char *mount_point,
@@ -141,8 +141,8 @@ int afz_env_open_fixture(const char *dir, struct afz_env *ret)
                 ssize_t n = afz_fd_read(fd, buf, sizeof buf);
                 close(fd);
                 if (n > 0)
-                        afz_span_each_key((struct afz_span){buf, (size_t)n}, keys, 3, set_machine,
-                                          &env);
+                        afz_span_each_key((struct afz_span){buf, (size_t)n}, keys,
+                                          AFZ_COUNT_OF(keys), set_machine, &env);
         }
         *ret = env;
         return 0;
@@ -291,6 +291,12 @@ int afz_env_read_record(const struct afz_env *env, enum afz_root root, const cha
                         size_t cap, struct afz_span *ret)
 {
         return read_path(env, root, path, buf, cap, afz_fd_read_record, ret);
+}
+
+int afz_env_read_head(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
+                      size_t cap, struct afz_span *ret)
+{
+        return read_path(env, root, path, buf, cap, afz_fd_read_head, ret);
 }
 
 int afz_env_read_u64(const struct afz_env *env, enum afz_root root, const char *path, uint64_t *ret)

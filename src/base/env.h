@@ -80,11 +80,13 @@ ssize_t afz_fd_read_lines(int fd, char *buf, size_t cap, size_t longest);
 /* What one read gives, at most the first cap bytes, for texts that may be cut (a command line). */
 ssize_t afz_fd_read_head(int fd, char *buf, size_t cap);
 
-/* Open, afz_fd_read or afz_fd_read_record, close. On success ret spans the bytes in buf. */
+/* Open, afz_fd_read, _read_record or _read_head, close. On success ret spans the bytes in buf. */
 int afz_env_read(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
                  size_t cap, struct afz_span *ret);
 int afz_env_read_record(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
                         size_t cap, struct afz_span *ret);
+int afz_env_read_head(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
+                      size_t cap, struct afz_span *ret);
 
 /* A file that holds one line with one number. "max" is UINT64_MAX. */
 int afz_env_read_u64(const struct afz_env *env, enum afz_root root, const char *path,

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int write_all(int fd, const char *p, size_t n)
+int afz_write_all(int fd, const char *p, size_t n)
 {
         while (n > 0) {
                 ssize_t w = write(fd, p, n);
@@ -29,7 +29,7 @@ static int write_all(int fd, const char *p, size_t n)
 int afz_out_flush(struct afz_out *out)
 {
         if (out->err == 0 && out->fd >= 0) {
-                out->err = write_all(out->fd, out->buf, out->len);
+                out->err = afz_write_all(out->fd, out->buf, out->len);
                 out->len = 0;
         }
         return out->err;

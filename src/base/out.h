@@ -52,4 +52,8 @@ void afz_out_fmt(struct afz_out *out, const char *format, ...)
 /* Writes what is held; returns 0 or the first error. */
 int afz_out_flush(struct afz_out *out);
 
+/* write() until all of it is written: also after a signal, and where another program has made our
+ * terminal or pipe non-blocking. */
+int afz_write_all(int fd, const char *p, size_t n);
+
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clock.h"
+
 /* Nine digits keep fraction * (unit % 10^digits) below 10^18, so that no product can overflow. */
 enum { FRACTION_DIGITS_MAX = 9 };
 
@@ -12,10 +14,6 @@ struct unit {
         const char *name;
         uint64_t base_units;
 };
-
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS (1000 * NS_PER_US)
-#define NS_PER_S  (1000 * NS_PER_MS)
 
 static const struct unit size_units[] = {
         {"", 1},
@@ -42,11 +40,11 @@ static const struct unit size_units[] = {
 };
 
 static const struct unit duration_units[] = {
-        {"", NS_PER_S},          {"ns", 1},
-        {"us", NS_PER_US},       {"ms", NS_PER_MS},
-        {"s", NS_PER_S},         {"m", 60 * NS_PER_S},
-        {"min", 60 * NS_PER_S},  {"h", 3600 * NS_PER_S},
-        {"d", 86400 * NS_PER_S}, {0},
+        {"", AFZ_NS_PER_S},          {"ns", 1},
+        {"us", AFZ_NS_PER_US},       {"ms", AFZ_NS_PER_MS},
+        {"s", AFZ_NS_PER_S},         {"m", 60 * AFZ_NS_PER_S},
+        {"min", 60 * AFZ_NS_PER_S},  {"h", 3600 * AFZ_NS_PER_S},
+        {"d", 86400 * AFZ_NS_PER_S}, {0},
 };
 
 static const struct unit percent_units[] = {
@@ -225,7 +223,7 @@ char *afz_format_size(char *buf, size_t cap, uint64_t bytes)
         size_t i = 0;
 
         /* A value that rounds up to 1024 of a unit is one of the next: "1.0M", never "1024K". */
-        while (i + 2 < sizeof(units) && bytes >= unit * 1024 - unit / 2) {
+        while (i + 2 < sizeof units && bytes >= unit * 1024 - unit / 2) {
                 unit *= 1024;
                 i++;
         }
@@ -248,26 +246,26 @@ static char *format_subminute(char *buf, size_t cap, uint64_t ns)
 {
         if (ns == 0)
                 snprintf(buf, cap, "0 s");
-        else if (ns < NS_PER_US)
+        else if (ns < AFZ_NS_PER_US)
                 snprintf(buf, cap, "%" PRIu64 " ns", ns);
-        else if (divide_rounded(ns, NS_PER_US) < 1000)
-                snprintf(buf, cap, "%" PRIu64 " us", divide_rounded(ns, NS_PER_US));
-        else if (divide_rounded(ns, NS_PER_MS) < 1000)
-                snprintf(buf, cap, "%" PRIu64 " ms", divide_rounded(ns, NS_PER_MS));
-        else if (divide_rounded(ns, NS_PER_S / 10) < 100)
+        else if (divide_rounded(ns, AFZ_NS_PER_US) < 1000)
+                snprintf(buf, cap, "%" PRIu64 " us", divide_rounded(ns, AFZ_NS_PER_US));
+        else if (divide_rounded(ns, AFZ_NS_PER_MS) < 1000)
+                snprintf(buf, cap, "%" PRIu64 " ms", divide_rounded(ns, AFZ_NS_PER_MS));
+        else if (divide_rounded(ns, AFZ_NS_PER_S / 10) < 100)
                 snprintf(buf, cap, "%" PRIu64 ".%" PRIu64 " s",
-                         divide_rounded(ns, NS_PER_S / 10) / 10,
-                         divide_rounded(ns, NS_PER_S / 10) % 10);
+                         divide_rounded(ns, AFZ_NS_PER_S / 10) / 10,
+                         divide_rounded(ns, AFZ_NS_PER_S / 10) % 10);
         else
-                snprintf(buf, cap, "%" PRIu64 " s", divide_rounded(ns, NS_PER_S));
+                snprintf(buf, cap, "%" PRIu64 " s", divide_rounded(ns, AFZ_NS_PER_S));
         return buf;
 }
 
 char *afz_format_duration(char *buf, size_t cap, uint64_t ns)
 {
-        uint64_t s = divide_rounded(ns, NS_PER_S);
-        uint64_t min = divide_rounded(ns, 60 * NS_PER_S);
-        uint64_t h = divide_rounded(ns, 3600 * NS_PER_S);
+        uint64_t s = divide_rounded(ns, AFZ_NS_PER_S);
+        uint64_t min = divide_rounded(ns, 60 * AFZ_NS_PER_S);
+        uint64_t h = divide_rounded(ns, 3600 * AFZ_NS_PER_S);
 
         if (s < 60)
                 return format_subminute(buf, cap, ns);

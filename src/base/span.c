@@ -8,18 +8,13 @@ static bool is_blank(char c)
         return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static bool is_digit(char c)
-{
-        return c >= '0' && c <= '9';
-}
-
 /* A number that runs into a letter or a point is not that number. */
 static bool ends_number(const struct afz_span *s)
 {
         if (s->n == 0)
                 return true;
         char c = *s->p;
-        return !(is_digit(c) || c == '.' || c == '_' || (c >= 'a' && c <= 'z') ||
+        return !(afz_is_digit(c) || c == '.' || c == '_' || (c >= 'a' && c <= 'z') ||
                  (c >= 'A' && c <= 'Z'));
 }
 
@@ -69,6 +64,14 @@ struct afz_span afz_span_trim(struct afz_span s)
         while (s.n > 0 && is_blank(s.p[s.n - 1]))
                 s.n--;
         return s;
+}
+
+struct afz_span afz_span_base_name(struct afz_span path)
+{
+        const char *slash = path.n > 0 ? memrchr(path.p, '/', path.n) : NULL;
+        if (!slash)
+                return path;
+        return (struct afz_span){slash + 1, path.n - (size_t)(slash + 1 - path.p)};
 }
 
 size_t afz_span_copy(struct afz_span s, char *buf, size_t cap)
@@ -141,13 +144,13 @@ static int take_digits(struct afz_span *s, uint64_t *ret)
 {
         if (s->n == 0)
                 return -ENODATA;
-        if (!is_digit(*s->p))
+        if (!afz_is_digit(*s->p))
                 return -EINVAL;
         const char *p = s->p, *end = p + s->n, *safe = s->n > 19 ? p + 19 : end;
         uint64_t value = 0;
-        for (; p < safe && is_digit(*p); p++)
+        for (; p < safe && afz_is_digit(*p); p++)
                 value = value * 10 + (uint64_t)(*p - '0');
-        for (; p < end && is_digit(*p); p++) {
+        for (; p < end && afz_is_digit(*p); p++) {
                 if (__builtin_mul_overflow(value, 10U, &value) ||
                     __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
                         return -ERANGE;
@@ -194,7 +197,7 @@ int afz_span_take_i64(struct afz_span *s, int64_t *ret)
 
 static int hex_digit(char c)
 {
-        if (is_digit(c))
+        if (afz_is_digit(c))
                 return c - '0';
         if (c >= 'a' && c <= 'f')
                 return c - 'a' + 10;
@@ -234,9 +237,9 @@ int afz_span_take_hundredths(struct afz_span *s, uint64_t *ret)
         if (r < 0)
                 return r;
         uint64_t fraction = 0;
-        if (rest.n > 1 && *rest.p == '.' && is_digit(rest.p[1])) {
+        if (rest.n > 1 && *rest.p == '.' && afz_is_digit(rest.p[1])) {
                 advance(&rest, 1);
-                for (uint64_t weight = 10; rest.n > 0 && is_digit(*rest.p); weight /= 10) {
+                for (uint64_t weight = 10; rest.n > 0 && afz_is_digit(*rest.p); weight /= 10) {
                         fraction += (uint64_t)(*rest.p - '0') * weight;
                         advance(&rest, 1);
                 }

@@ -20,6 +20,12 @@ struct afz_span {
         size_t n;
 };
 
+/* isdigit() would follow the locale, and take what is no unsigned char for an index. */
+static inline bool afz_is_digit(char c)
+{
+        return c >= '0' && c <= '9';
+}
+
 #define AFZ_SPAN(literal) ((struct afz_span){(literal), sizeof(literal) - 1})
 
 struct afz_span afz_span_str(const char *s);
@@ -30,6 +36,9 @@ bool afz_span_has(struct afz_span a, const char *needle);
 
 /* Without leading and trailing blanks, tabs and newlines. */
 struct afz_span afz_span_trim(struct afz_span s);
+
+/* What stands behind the last slash: "python3" of "/usr/bin/python3". */
+struct afz_span afz_span_base_name(struct afz_span path);
 
 /* Copies at most cap-1 bytes and a NUL; control characters become '?', so that no name can speak to
  * a terminal. Returns the length written. */

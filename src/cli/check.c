@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "count_of.h"
 #include "quantity.h"
 
 static const size_t stored_bytes[] = {
@@ -17,7 +18,7 @@ static const char *option_mistake(const struct afz_option *row)
 {
         bool is_flag = row->type == AFZ_OPTION_FLAG;
 
-        if ((size_t)row->type >= sizeof(stored_bytes) / sizeof(stored_bytes[0]))
+        if ((size_t)row->type >= AFZ_COUNT_OF(stored_bytes))
                 return "is of no known type";
         if (row->name[0] == '-' || row->name[strcspn(row->name, "= ")])
                 return "has a name that cannot be typed";

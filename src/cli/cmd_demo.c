@@ -9,14 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "commands.h"
 #include "config.h"
 #include "engine.h"
 #include "plain.h"
 #include "quantity.h"
 
-#define MS UINT64_C(1000000)
-#define S  (1000 * MS)
+#define MS AFZ_NS_PER_MS
+#define S  AFZ_NS_PER_S
 
 /* How often the job is looked at. Lines come less often, but peaks are not to be missed. */
 #define TICK_NS (100 * MS)
@@ -35,7 +36,7 @@ static const char *const pitfalls[] = {
 /* What was seen of the whole run. */
 struct tally {
         uint64_t start_ns, end_ns;
-        int64_t peak_need_bytes;
+        int64_t peak_need_bytes; /* -1: never known */
         double self_cpu_ns;
         uint64_t limit_ticks[AFZ_LIMIT_COUNT];
 };
@@ -50,9 +51,7 @@ static void on_interrupt(int sig)
 
 static uint64_t now_ns(void)
 {
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * S + (uint64_t)ts.tv_nsec;
+        return afz_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Beside this binary in a build folder, else where it was installed. */
@@ -149,8 +148,8 @@ static int watch_trainer(struct afz_engine *engine, pid_t pid, const struct opti
                         kill(pid, SIGKILL);
                         stopped = true;
                         if (!interrupted)
-                                afz_fail(0, "the demo's time is over (--time): the trainer was "
-                                            "ended");
+                                afz_say("the demo's time is over (--time): the trainer was "
+                                        "ended");
                 }
                 struct timespec pause = {0, (long)TICK_NS};
                 nanosleep(&pause, NULL);
@@ -161,41 +160,47 @@ static int watch_trainer(struct afz_engine *engine, pid_t pid, const struct opti
 
 static void print_summary(const struct tally *tally, int status)
 {
-        char need[AFZ_SIZE_TEXT_CAP], took[AFZ_DURATION_TEXT_CAP], end[32];
+        char need[AFZ_SIZE_TEXT_CAP] = "?", took[AFZ_DURATION_TEXT_CAP], end[32];
         uint64_t ns = tally->end_ns - tally->start_ns;
         int most = 0;
-        for (int i = 1; i < AFZ_LIMIT_COUNT; i++)
-                if (i != AFZ_LIMIT_UNKNOWN && tally->limit_ticks[i] > tally->limit_ticks[most])
+        for (int i = 0; i < AFZ_LIMIT_COUNT; i++)
+                if (tally->limit_ticks[i] > tally->limit_ticks[most])
                         most = i;
+        if (tally->peak_need_bytes >= 0)
+                afz_format_size(need, sizeof need, (uint64_t)tally->peak_need_bytes);
         if (WIFEXITED(status))
                 snprintf(end, sizeof end, "exit %d", WEXITSTATUS(status));
         else
                 snprintf(end, sizeof end, "signal %d", WTERMSIG(status));
-        afz_fail(0, "the trainer ended (%s) after %s: peak %s, mostly limited by: %s", end,
-                 afz_format_duration(took, sizeof took, ns),
-                 afz_format_size(need, sizeof need, (uint64_t)tally->peak_need_bytes),
-                 afz_limit_name((enum afz_limit_kind)most));
-        afz_fail(0, "watching cost %.2f %% of one core",
-                 ns > 0 ? tally->self_cpu_ns / (double)ns * 100 : 0.0);
+        afz_say("the trainer ended (%s) after %s: peak %s, mostly limited by: %s", end,
+                afz_format_duration(took, sizeof took, ns), need,
+                afz_limit_name((enum afz_limit_kind)most));
+        afz_say("watching cost %.2f %% of one core",
+                ns > 0 ? tally->self_cpu_ns / (double)ns * 100 : 0.0);
 }
 
 static int run_watched(const struct options *opt, const char *trainer, const char *pitfall)
 {
         struct afz_env env;
         struct afz_engine *engine;
-        struct tally tally = {.start_ns = now_ns()};
+        struct tally tally = {.start_ns = now_ns(), .peak_need_bytes = -1};
         int gate;
-        signal(SIGINT, on_interrupt); /* the trainer gets it too, and ends by itself */
+        signal(SIGINT, on_interrupt); /* we end after the trainer, to say how it went */
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         pid_t pid = start_trainer(trainer, pitfall, &gate);
         if (pid < 0)
                 return afz_fail(AFZ_EXIT_OWN, "demo: cannot start the trainer: %s",
                                 strerror(errno));
         int r = afz_env_open_live(&env);
-        if (r >= 0)
+        if (r >= 0) {
                 r = afz_engine_new(&env, &(struct afz_target){.pid = (uint64_t)pid}, &engine);
+                if (r < 0)
+                        afz_env_done(&env);
+        }
         if (r < 0) {
                 kill(pid, SIGKILL);
+                (void)waitpid(pid, NULL, 0);
+                close(gate);
                 return afz_fail(AFZ_EXIT_OWN, "demo: cannot watch: %s", strerror(-r));
         }
         close(gate); /* go */
@@ -230,8 +235,8 @@ static int run_demo(const struct afz_invocation *inv)
                 return afz_fail(AFZ_EXIT_USAGE,
                                 "demo: no pitfall '%s'; `antifreeze demo --list` shows them",
                                 pitfall);
-        afz_fail(0, "training a 784-1024-10 network on digits it draws itself%s%s",
-                 pitfall ? ", with the pitfall " : "", pitfall ? pitfall : "");
+        afz_say("training a 784-1024-10 network on digits it draws itself%s%s",
+                pitfall ? ", with the pitfall " : "", pitfall ? pitfall : "");
         return run_watched(opt, trainer, pitfall);
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "commands.h"
 #include "engine.h"
 #include "json_view.h"
@@ -16,8 +17,8 @@
 #include "term.h"
 #include "watch_live.h"
 
-#define MS UINT64_C(1000000)
-#define S  (1000 * MS)
+#define MS AFZ_NS_PER_MS
+#define S  AFZ_NS_PER_S
 
 /* How long a command that looks once waits for the GPU's driver to answer. */
 #define SETTLE_NS (3 * S)
@@ -31,13 +32,6 @@ struct options {
         const char *root;
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-        struct timespec ts;
-        clock_gettime(clock, &ts);
-        return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
-}
-
 static void sleep_until(uint64_t deadline_ns)
 {
         struct timespec ts = {(time_t)(deadline_ns / S), (long)(deadline_ns % S)};
@@ -48,7 +42,7 @@ static void sleep_until(uint64_t deadline_ns)
 static void write_tick(struct afz_out *out, const struct afz_window *window,
                        const struct options *opt, struct afz_json_view *json)
 {
-        uint64_t wall_ns = clock_ns(CLOCK_REALTIME);
+        uint64_t wall_ns = afz_clock_ns(CLOCK_REALTIME);
         if (opt->json) {
                 afz_json_tick(json, out, window, wall_ns);
                 return;
@@ -68,7 +62,7 @@ static int watch_lines(struct afz_engine *engine, const struct options *opt, uin
         struct afz_out out = afz_out_to(STDOUT_FILENO, buf, sizeof buf);
         struct afz_json_view json = {0};
         uint64_t first = opt->interval_ns < FIRST_LOOK_NS ? opt->interval_ns : FIRST_LOOK_NS;
-        uint64_t next = clock_ns(CLOCK_MONOTONIC) + first;
+        uint64_t next = afz_clock_ns(CLOCK_MONOTONIC) + first;
         afz_engine_settle(engine, opt->count > 0 ? SETTLE_NS : 0);
         afz_engine_tick(engine);
         for (uint64_t n = 0; opt->count == 0 || n < opt->count; n++) {
@@ -78,13 +72,14 @@ static int watch_lines(struct afz_engine *engine, const struct options *opt, uin
                 if (afz_out_flush(&out) < 0)
                         return out.err == -EPIPE
                                        ? 0
-                                       : afz_fail(2, "watch: cannot write: %s", strerror(-out.err));
+                                       : afz_fail(AFZ_EXIT_USAGE, "watch: cannot write: %s",
+                                                  strerror(-out.err));
                 if (!afz_engine_job_alive(engine)) {
                         if (!opt->json)
-                                afz_fail(0, "process %llu has ended", (unsigned long long)pid);
+                                afz_say("process %llu has ended", (unsigned long long)pid);
                         return 0;
                 }
-                uint64_t now = clock_ns(CLOCK_MONOTONIC);
+                uint64_t now = afz_clock_ns(CLOCK_MONOTONIC);
                 for (next += opt->interval_ns; next <= now; next += opt->interval_ns)
                         ; /* ticks that were slept through (a suspended machine) are not made up */
         }
@@ -99,7 +94,7 @@ static int print_metrics(const struct options *opt)
                 afz_json_metrics(&out);
         else
                 afz_metrics_table(&out);
-        return afz_out_flush(&out) < 0 && out.err != -EPIPE ? 2 : 0;
+        return afz_out_flush(&out) < 0 && out.err != -EPIPE ? AFZ_EXIT_USAGE : 0;
 }
 
 /* Files of many processes are kept open: take as many descriptors as we are allowed. */
@@ -120,7 +115,7 @@ static int watch(const struct options *opt, const struct afz_env *env, uint64_t 
         raise_descriptor_limit();
         int r = afz_engine_new(env, &(struct afz_target){.pid = pid}, &engine);
         if (r == -ESRCH)
-                return afz_fail(AFZ_EXIT_USAGE, "watch: there is no process %llu",
+                return afz_fail(AFZ_EXIT_USAGE, "watch: there is no process %llu to be seen",
                                 (unsigned long long)pid);
         if (r < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "watch: %s", strerror(-r));

@@ -1,5 +1,6 @@
-/*
- * A command is a row: its operands, options, words and the function that runs it. Help, the man
+#ifndef AFZ_COMMAND_H
+#define AFZ_COMMAND_H
+/* A command is a row: its operands, options, words and the function that runs it. Help, the man
  * page and the completions are made from these rows, so that they cannot say something else than
  * the parser does.
  *
@@ -7,9 +8,6 @@
  * escaped where they are shown. Every table ends with a row whose first field is NULL, so `{0}`
  * closes it.
  */
-#ifndef AFZ_COMMAND_H
-#define AFZ_COMMAND_H
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -94,12 +92,10 @@ const struct afz_command *afz_command_find(const struct afz_program *program, co
 int afz_command_unknown(const struct afz_program *program, const char *name,
                         struct afz_usage_error *error);
 
-/*
- * Parses what follows the command's name into *ret. values is storage for the options struct,
+/* Parses what follows the command's name into *ret. values is storage for the options struct,
  * suitably aligned and at least command->options_size large; the defaults are put there first. Too
  * few or too many operands are errors, unless help was asked for. 0 or -EINVAL, as
- * afz_options_parse().
- */
+ * afz_options_parse(). */
 int afz_command_parse(const struct afz_program *program, const struct afz_command *command,
                       int argc, char **argv, void *values, struct afz_invocation *ret,
                       struct afz_usage_error *error);
@@ -118,11 +114,9 @@ char *afz_command_operands(const struct afz_command *command, char *buf, size_t 
  */
 int afz_command_usage_status(const struct afz_command *command);
 
-/*
- * Looks for mistakes in the tables that a compiler cannot see: two options of one name or letter, a
+/* Looks for mistakes in the tables that a compiler cannot see: two options of one name or letter, a
  * value without a name, a field outside the options struct, an operand that can never be reached.
- * 0, or -EINVAL with *error naming the row. Meant for a test; nothing at run time needs it.
- */
+ * 0, or -EINVAL with *error naming the row. Meant for a test; nothing at run time needs it. */
 int afz_program_check(const struct afz_program *program, struct afz_usage_error *error);
 
 #endif

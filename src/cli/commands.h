@@ -10,7 +10,10 @@ extern const struct afz_command afz_command_watch, afz_command_doctor, afz_comma
 
 extern const struct afz_program afz_program;
 
-/* Says "antifreeze: ..." on stderr and returns status, so that it can be returned. */
+/* Says "antifreeze: ..." on stderr. */
+void afz_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same, and returns status, so that it can be returned. */
 int afz_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Columns of the terminal on stdout; 80 where there is none. */

@@ -1,11 +1,9 @@
-/*
- * Completion scripts for shells, made from the rows: commands, options, choices, processes, runs,
+#ifndef AFZ_COMPLETION_H
+#define AFZ_COMPLETION_H
+/* Completion scripts for shells, made from the rows: commands, options, choices, processes, runs,
  * directories. A script holds everything it needs and does not start the program when a key is
  * pressed.
  */
-#ifndef AFZ_COMPLETION_H
-#define AFZ_COMPLETION_H
-
 #include <stdio.h>
 
 #include "command.h"

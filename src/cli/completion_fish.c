@@ -174,7 +174,7 @@ static void put_operands(FILE *out, const struct afz_program *program,
         for (const struct afz_operand *at = command->operands; at && at->name; at++, i++) {
                 char place[16];
 
-                snprintf(place, sizeof(place), "%s%d", at->repeats ? "+" : "", i);
+                snprintf(place, sizeof place, "%s%d", at->repeats ? "+" : "", i);
                 put_line(out, program, command->name, place);
                 put_offer(out, program, at->choices, at->complete);
                 fputc('\n', out);

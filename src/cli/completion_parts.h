@@ -1,7 +1,6 @@
-/* What the three completion writers share; not for others. */
 #ifndef AFZ_COMPLETION_PARTS_H
 #define AFZ_COMPLETION_PARTS_H
-
+/* What the three completion writers share; not for others. */
 #include <stdio.h>
 
 #include "command.h"

@@ -86,7 +86,7 @@ static void put_summary(struct pen *pen, const char *summary)
 {
         char sentence[256];
 
-        snprintf(sentence, sizeof(sentence), "%s.", summary);
+        snprintf(sentence, sizeof sentence, "%s.", summary);
         if (sentence[0] >= 'a' && sentence[0] <= 'z')
                 sentence[0] = (char)(sentence[0] - 'a' + 'A');
         put_wrapped(pen, sentence);
@@ -114,7 +114,7 @@ static void put_entry(struct pen *pen, const char *label, const char *text, cons
         pen->indent = text_column;
         put_wrapped(pen, text);
         if (notes[0]) {
-                snprintf(in_brackets, sizeof(in_brackets), "(%s)", notes);
+                snprintf(in_brackets, sizeof in_brackets, "(%s)", notes);
                 put_wrapped(pen, in_brackets);
         }
         pen->indent = 0;
@@ -147,8 +147,8 @@ static void put_option(struct pen *pen, const struct afz_option *row, int text_c
 {
         char label[LABEL_CAP], notes[LABEL_CAP];
 
-        option_label(row, label, sizeof(label));
-        afz_option_notes(row, notes, sizeof(notes));
+        option_label(row, label, sizeof label);
+        afz_option_notes(row, notes, sizeof notes);
         put_entry(pen, label, row->help, notes, text_column);
 }
 
@@ -157,10 +157,10 @@ static void put_options(struct pen *pen, const struct afz_option *rows)
         char label[LABEL_CAP];
         int widest = 0;
 
-        option_label(&afz_option_help, label, sizeof(label));
+        option_label(&afz_option_help, label, sizeof label);
         widest = widest_label(pen, label, widest);
         for (const struct afz_option *row = rows; row && row->name; row++) {
-                option_label(row, label, sizeof(label));
+                option_label(row, label, sizeof label);
                 if (!row->hidden)
                         widest = widest_label(pen, label, widest);
         }
@@ -234,7 +234,7 @@ int afz_help_command(FILE *out, const struct afz_program *program,
         struct pen pen = pen_new(out, width);
         char operands[LABEL_CAP];
 
-        afz_command_operands(command, operands, sizeof(operands));
+        afz_command_operands(command, operands, sizeof operands);
         fprintf(out, "Usage: %s %s [OPTION]...%s%s\n\n", program->name, command->name,
                 operands[0] ? " " : "", operands);
         put_summary(&pen, command->summary);

@@ -1,14 +1,12 @@
-/*
- * Help text, printed from the rows.
+#ifndef AFZ_HELP_H
+#define AFZ_HELP_H
+/* Help text, printed from the rows.
  *
  * Lines are wrapped to width columns, which the caller finds (a terminal's, or AFZ_HELP_WIDTH);
  * widths are kept between AFZ_HELP_WIDTH_MIN and AFZ_HELP_WIDTH_MAX, since text narrower or wider
  * than that is hard to read. A word that is longer than a line stands alone and whole. Columns are
  * counted as UTF-8 code points. Hidden rows are left out.
  */
-#ifndef AFZ_HELP_H
-#define AFZ_HELP_H
-
 #include <stdio.h>
 
 #include "command.h"

@@ -39,7 +39,9 @@ static int run_command(const struct afz_program *program, int argc, char **argv)
                 return afz_fail(afz_command_usage_status(command), "%s: %s", command->name,
                                 error.text);
         if (invocation.help)
-                return afz_help_command(stdout, program, command, afz_columns()) < 0 ? 2 : 0;
+                return afz_help_command(stdout, program, command, afz_columns()) < 0
+                               ? AFZ_EXIT_USAGE
+                               : 0;
         return command->run(&invocation);
 }
 
@@ -54,11 +56,12 @@ int main(int argc, char **argv)
                                           &globals, &parsed, &error) < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "%s", argc < 1 ? "no arguments" : error.text);
         if (globals.version) {
-                printf("antifreeze %s\n", AFZ_VERSION);
+                if (printf("antifreeze %s\n", AFZ_VERSION) < 0 || fflush(stdout) != 0)
+                        return afz_fail(AFZ_EXIT_USAGE, "cannot write to stdout");
                 return 0;
         }
         if (parsed.help)
-                return afz_help_program(stdout, &program, afz_columns()) < 0 ? 2 : 0;
+                return afz_help_program(stdout, &program, afz_columns()) < 0 ? AFZ_EXIT_USAGE : 0;
         if (parsed.argc == 0) {
                 (void)afz_help_program(stderr, &program, afz_columns());
                 return AFZ_EXIT_USAGE;

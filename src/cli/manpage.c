@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-/*
- * roff reads a line that starts with . or ' as a request, \ as an escape, and - as a hyphen that
+#include "count_of.h"
+
+/* roff reads a line that starts with . or ' as a request, \ as an escape, and - as a hyphen that
  * can be broken at and cannot be pasted into a shell. Everything is therefore written through
- * put_char().
- */
+ * put_char(). */
 static void put_char(FILE *out, char c)
 {
         static const char *const escapes[] = {
@@ -16,7 +16,7 @@ static void put_char(FILE *out, char c)
         };
         unsigned char u = (unsigned char)c;
 
-        if (u < sizeof(escapes) / sizeof(escapes[0]) && escapes[u])
+        if (u < AFZ_COUNT_OF(escapes) && escapes[u])
                 fputs(escapes[u], out);
         else if (u == '\n' || u == '\t')
                 fputc(' ', out);
@@ -97,7 +97,7 @@ static void put_option(FILE *out, const struct afz_option *row)
         }
         fputc('\n', out);
         put_text(out, row->help);
-        afz_option_notes(row, notes, sizeof(notes));
+        afz_option_notes(row, notes, sizeof notes);
         if (notes[0]) {
                 fputc('(', out);
                 put(out, notes);
@@ -127,7 +127,7 @@ static void put_usage(FILE *out, const struct afz_program *program,
 {
         char operands[128];
 
-        afz_command_operands(command, operands, sizeof(operands));
+        afz_command_operands(command, operands, sizeof operands);
         put_font(out, 'B', program->name);
         fputc(' ', out);
         put_font(out, 'B', command->name);

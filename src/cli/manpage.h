@@ -1,11 +1,9 @@
-/*
- * The manual page of the whole program, in man(7), made from the rows. It is meant to be clean
+#ifndef AFZ_MANPAGE_H
+#define AFZ_MANPAGE_H
+/* The manual page of the whole program, in man(7), made from the rows. It is meant to be clean
  * under `mandoc -Tlint` and to read well in both mandoc and groff. Every text is escaped, so that
  * no row can become a macro.
  */
-#ifndef AFZ_MANPAGE_H
-#define AFZ_MANPAGE_H
-
 #include <stdio.h>
 
 #include "command.h"

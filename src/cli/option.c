@@ -33,7 +33,7 @@ int afz_usage_error_set(struct afz_usage_error *error, const char *format, ...)
         va_list args;
 
         va_start(args, format);
-        vsnprintf(error->text, sizeof(error->text), format, args);
+        vsnprintf(error->text, sizeof error->text, format, args);
         va_end(args);
         for (char *c = error->text; *c; c++)
                 if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -102,7 +102,7 @@ static int bad_value(const struct parser *p, const struct afz_option *row, const
         if (row->type != AFZ_OPTION_CHOICE)
                 return afz_usage_error_set(p->error, "--%s wants %s, not " QUOTED, row->name,
                                            wants[row->type], value);
-        list_choices(row, choices, sizeof(choices));
+        list_choices(row, choices, sizeof choices);
         return afz_usage_error_set(p->error, "--%s wants %s, not " QUOTED, row->name, choices,
                                    value);
 }
@@ -114,7 +114,7 @@ static int missing_value(const struct parser *p, const struct afz_option *row)
         if (row->type != AFZ_OPTION_CHOICE)
                 return afz_usage_error_set(p->error, "--%s wants %s: --%s=%s", row->name,
                                            wants[row->type], row->name, row->arg);
-        list_choices(row, choices, sizeof(choices));
+        list_choices(row, choices, sizeof choices);
         return afz_usage_error_set(p->error, "--%s wants %s: --%s=%s", row->name, choices,
                                    row->name, row->arg);
 }
@@ -133,8 +133,8 @@ static int out_of_range(const struct parser *p, const struct afz_option *row, co
 {
         char min[24], max[24];
 
-        format_bound(row, row->min, min, sizeof(min));
-        format_bound(row, row->max, max, sizeof(max));
+        format_bound(row, row->min, min, sizeof min);
+        format_bound(row, row->max, max, sizeof max);
         if (row->max && row->min)
                 return afz_usage_error_set(p->error, "--%s must be between %s and %s, not " QUOTED,
                                            row->name, min, max, value);
@@ -158,7 +158,7 @@ static int store_number(const struct parser *p, const struct afz_option *row, co
                 return out_of_range(p, row, value);
         if (r < 0)
                 return bad_value(p, row, value);
-        memcpy(p->values + row->offset, &number, sizeof(number));
+        memcpy(p->values + row->offset, &number, sizeof number);
         return 0;
 }
 
@@ -173,7 +173,7 @@ static int store_size_or_percent(const struct parser *p, const struct afz_option
                                            value);
         if (r < 0)
                 return bad_value(p, row, value);
-        memcpy(p->values + row->offset, &amount, sizeof(amount));
+        memcpy(p->values + row->offset, &amount, sizeof amount);
         return 0;
 }
 
@@ -182,7 +182,7 @@ static int store_choice(const struct parser *p, const struct afz_option *row, co
         for (int i = 0; row->choices[i]; i++) {
                 if (strcmp(row->choices[i], value) != 0)
                         continue;
-                memcpy(p->values + row->offset, &i, sizeof(i));
+                memcpy(p->values + row->offset, &i, sizeof i);
                 return 0;
         }
         return bad_value(p, row, value);
@@ -194,13 +194,13 @@ static int store_string(const struct parser *p, const struct afz_option *row, co
         if (!*value)
                 return afz_usage_error_set(p->error, "--%s wants a value, not an empty one",
                                            row->name);
-        memcpy(p->values + row->offset, &value, sizeof(value));
+        memcpy(p->values + row->offset, &value, sizeof value);
         return 0;
 }
 
 static void store_flag(const struct parser *p, const struct afz_option *row, bool on)
 {
-        memcpy(p->values + row->offset, &on, sizeof(on));
+        memcpy(p->values + row->offset, &on, sizeof on);
 }
 
 static int store_value(struct parser *p, const struct afz_option *row, const char *value)
@@ -274,8 +274,7 @@ static int unknown_long(const struct parser *p, const char *text, size_t len)
         char typed[64];
         struct afz_suggestion near = {.typed = typed};
 
-        snprintf(typed, sizeof(typed), "%.*s", (int)(len < sizeof(typed) ? len : sizeof(typed)),
-                 text);
+        snprintf(typed, sizeof typed, "%.*s", (int)(len < sizeof typed ? len : sizeof typed), text);
         afz_suggestion_offer(&near, afz_option_help.name);
         for (const struct afz_option *row = p->rows; row && row->name; row++)
                 if (!row->hidden)

@@ -1,5 +1,6 @@
-/*
- * Options are data: one row describes an option for the parser, the help text, the man page and the
+#ifndef AFZ_OPTION_H
+#define AFZ_OPTION_H
+/* Options are data: one row describes an option for the parser, the help text, the man page and the
  * shell completions.
  *
  * A table ends with a row whose name is NULL, so `{0}` closes it, and has at most AFZ_OPTIONS_MAX
@@ -7,11 +8,18 @@
  *
  *         struct watch_options { uint64_t interval_ns; bool json; };
  *         static const struct afz_option watch_rows[] = {
- *                 {.name = "interval", .letter = 'i', .arg = "TIME", .type = AFZ_OPTION_DURATION,
- *                  .offset = offsetof(struct watch_options, interval_ns), .min = 10 * MS, .max =
- * 3600 * S, .default_text = "1s", .help = "Time between two looks at the machine."},
- *                 {.name = "json", .offset = offsetof(struct watch_options, json), .help = "One
- * JSON object a tick."}, {0},
+ *                 {.name = "interval",
+ *                  .letter = 'i',
+ *                  .arg = "TIME",
+ *                  .type = AFZ_OPTION_DURATION,
+ *                  .offset = offsetof(struct watch_options, interval_ns),
+ *                  .min = 10 * MS,
+ *                  .default_text = "1s",
+ *                  .help = "Time between two looks at the machine."},
+ *                 {.name = "json",
+ *                  .offset = offsetof(struct watch_options, json),
+ *                  .help = "One JSON object a tick."},
+ *                 {0},
  *         };
  *
  * What the parser accepts: `--name=value`, `--name value`, `-x value`, `-xvalue`, clusters of
@@ -20,9 +28,6 @@
  * there and need no row. A flag may be repeated; an option with a value may not, because which one
  * was meant is a guess.
  */
-#ifndef AFZ_OPTION_H
-#define AFZ_OPTION_H
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -85,13 +90,11 @@ struct afz_usage_error {
         char text[256];
 };
 
-/*
- * Parses argv[0..argc), which does not include the program's or command's name. values points to
+/* Parses argv[0..argc), which does not include the program's or command's name. values points to
  * the options struct and must hold the defaults beforehand; it is changed as rows are met, also
  * when a later argument fails. argv must have room for argc + 1 pointers, as main's has: operands
  * are moved together in place. 0, or -EINVAL with *error saying what is wrong and what to do. *ret
- * is set only on success.
- */
+ * is set only on success. */
 int afz_options_parse(const struct afz_option *rows, enum afz_operand_order order, int argc,
                       char **argv, void *values, struct afz_parsed *ret,
                       struct afz_usage_error *error);
@@ -106,10 +109,8 @@ size_t afz_options_count(const struct afz_option *rows);
 /* The row of --help and -h, which every command has, for those who show or offer options. */
 extern const struct afz_option afz_option_help;
 
-/*
- * What is to be known beside the help: "watch, protect or adapt; default protect", "default 1s",
- * or "". Cut if it does not fit; returns buf.
- */
+/* What is to be known beside the help: "watch, protect or adapt; default protect", "default 1s",
+ * or "". Cut if it does not fit; returns buf. */
 char *afz_option_notes(const struct afz_option *row, char *buf, size_t cap);
 
 /* Fills *error like printf, keeping it to one printable line. Returns -EINVAL, so that it can be

@@ -53,13 +53,26 @@ const struct afz_program afz_program = {
         .see_also = see_also,
 };
 
+__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
+{
+        fputs("antifreeze: ", stderr);
+        vfprintf(stderr, format, args);
+        fputc('\n', stderr);
+}
+
+void afz_say(const char *format, ...)
+{
+        va_list args;
+        va_start(args, format);
+        say(format, args);
+        va_end(args);
+}
+
 int afz_fail(int status, const char *format, ...)
 {
         va_list args;
         va_start(args, format);
-        fputs("antifreeze: ", stderr);
-        vfprintf(stderr, format, args);
-        fputc('\n', stderr);
+        say(format, args);
         va_end(args);
         return status;
 }

@@ -34,11 +34,9 @@ int afz_edit_distance(const char *a, const char *b)
         return here[b_len];
 }
 
-/*
- * One slip, and one more for every four letters: "wtach" is offered "watch", but "ps" is not
+/* One slip, and one more for every four letters: "wtach" is offered "watch", but "ps" is not
  * offered "runs". A beginning of two letters or more counts as one slip, since that is how people
- * type who hope for abbreviations.
- */
+ * type who hope for abbreviations. */
 static int slips(const char *typed, const char *word)
 {
         size_t len = strlen(typed);

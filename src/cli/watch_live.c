@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "count_of.h"
 #include "key.h"
 #include "line.h"
 #include "live.h"
@@ -29,15 +31,13 @@ static void restore_and_die(int sig)
 static void guard_terminal(const struct afz_term *term)
 {
         term_to_restore = term;
-        for (size_t i = 0; i < sizeof fatal_signals / sizeof fatal_signals[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(fatal_signals); i++)
                 signal(fatal_signals[i], term ? restore_and_die : SIG_DFL);
 }
 
 static uint64_t now_ns(void)
 {
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+        return afz_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Nobody reads faster than this; ticks may come more often than frames. */
@@ -64,27 +64,30 @@ static void note_job(struct show *s)
                 return;
         snprintf(s->command, sizeof s->command, "%s", root->detail ? root->detail : root->name);
         s->live.command = s->command;
-        uint64_t start_ns = root->subject.start * (1000000000U / (uint64_t)sysconf(_SC_CLK_TCK));
-        s->live.job_start_ns = start_ns;
+        /* The kernel tells it on a clock that runs on in suspend, and ours does not. */
+        uint64_t start_ns = root->subject.start * (AFZ_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+        uint64_t boot_ns = afz_clock_ns(CLOCK_BOOTTIME);
+        uint64_t age_ns = boot_ns > start_ns ? boot_ns - start_ns : 0;
+        s->live.job_start_ns = window->t_ns > age_ns ? window->t_ns - age_ns : 0;
 }
 
-static void draw(struct show *s)
+static void draw(struct show *s, uint64_t now)
 {
         int width, height;
-        time_t now = time(NULL);
+        time_t wall = time(NULL);
         struct tm tm;
         struct afz_out out = afz_out_to(s->term.out_fd, s->buf, sizeof s->buf);
         if (afz_term_size(&s->term, &width, &height) == 0)
                 (void)afz_screen_resize(&s->screen, width, height);
-        if (localtime_r(&now, &tm))
+        if (localtime_r(&wall, &tm))
                 strftime(s->clock, sizeof s->clock, "%H:%M:%S", &tm);
-        s->drawn_ns = now_ns();
         note_job(s);
         s->live.job_ended = !afz_engine_job_alive(s->engine);
         afz_screen_clear(&s->screen);
         afz_live_draw(&s->screen, afz_engine_window(s->engine), &s->live);
         afz_screen_encode(&s->screen, &out);
         (void)afz_out_flush(&out);
+        s->drawn_ns = now;
 }
 
 /* Applies one key. False: quit. */
@@ -130,8 +133,8 @@ static bool wait_until(struct show *s, uint64_t deadline_ns)
                 if (now >= deadline_ns)
                         return true;
                 uint64_t left = deadline_ns - now;
-                struct timespec timeout = {(time_t)(left / 1000000000U),
-                                           (long)(left % 1000000000U)};
+                struct timespec timeout = {(time_t)(left / AFZ_NS_PER_S),
+                                           (long)(left % AFZ_NS_PER_S)};
                 struct pollfd fds[] = {{.fd = s->term.in_fd, .events = POLLIN},
                                        {.fd = s->term.resize_fd, .events = POLLIN}};
                 int n = ppoll(fds, 2, &timeout, NULL);
@@ -141,7 +144,7 @@ static bool wait_until(struct show *s, uint64_t deadline_ns)
                         continue;
                 if (fds[0].revents && !take_keys(s))
                         return false;
-                draw(s);
+                draw(s, now_ns());
                 if (s->live.interval_ns < left)
                         return true; /* the user asked for a quicker pace */
         }
@@ -154,7 +157,7 @@ static void run(struct show *s, uint64_t count)
                 if (!s->live.paused)
                         afz_engine_tick(s->engine);
                 if (start - s->drawn_ns >= FRAME_NS)
-                        draw(s);
+                        draw(s, start); /* counted from the tick, so that none is late */
                 if (!wait_until(s, start + s->live.interval_ns))
                         return;
         }

@@ -1,32 +1,18 @@
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "checks.h"
+#include "count_of.h"
 
 /* The kernel's fixed inode of the first pid namespace: whoever is in it is in no container. */
 #define FIRST_PID_NAMESPACE "pid:[4026531836]"
-
-static int read_head(const struct afz_env *env, enum afz_root root, const char *path, char *buf,
-                     size_t cap, struct afz_span *ret)
-{
-        int fd = afz_env_open(env, root, path, 0);
-        if (fd < 0)
-                return fd;
-        ssize_t n = afz_fd_read_head(fd, buf, cap);
-        close(fd);
-        if (n < 0)
-                return (int)n;
-        *ret = (struct afz_span){buf, (size_t)n};
-        return 0;
-}
 
 /* x86 has a flag for it, which comes early in cpuinfo: the first processor's lines are enough. */
 static void look_at_cpu(const struct afz_env *env, struct afz_box *box)
 {
         char buf[8192];
         struct afz_span text, line;
-        if (read_head(env, AFZ_ROOT_PROC, "cpuinfo", buf, sizeof buf, &text) < 0)
+        if (afz_env_read_head(env, AFZ_ROOT_PROC, "cpuinfo", buf, sizeof buf, &text) < 0)
                 return;
         while (afz_span_take_line(&text, &line) == 0)
                 if (afz_span_starts(line, "flags")) {
@@ -49,7 +35,7 @@ static void look_at_firmware(const struct afz_env *env, struct afz_box *box)
         if (afz_env_read(env, AFZ_ROOT_SYS, "class/dmi/id/sys_vendor", buf, sizeof buf, &text) < 0)
                 return;
         text = afz_span_trim(text);
-        for (size_t i = 0; i < sizeof vms / sizeof *vms; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(vms); i++) {
                 if (!afz_span_has(text, vms[i]))
                         continue;
                 /* Microsoft and Google make real machines too: the processor has the last word. */
@@ -74,7 +60,7 @@ static const char *container_sign(const struct afz_doctor_ctx *ctx)
         if (afz_env_readlink(ctx->env, AFZ_ROOT_PROC, path, ns, sizeof ns) > 0 &&
             strcmp(ns, FIRST_PID_NAMESPACE) == 0)
                 return NULL;
-        for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(files); i++)
                 if (afz_doctor_may_abs(ctx, files[i], F_OK) == 0)
                         return files[i];
         return NULL;

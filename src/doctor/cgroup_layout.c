@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* v1 writes "no limit" as the largest whole number of pages in a signed 64-bit number; pages are
- * 64 KiB at most. */
-#define V1_NO_LIMIT ((uint64_t)INT64_MAX - 65535)
+#include "count_of.h"
 
 static const struct {
         int id;
@@ -18,7 +16,7 @@ static const struct {
         {AFZ_CG_CPU, "cpu"},
         {AFZ_CG_IO, "io"},
 };
-#define CONTROLLERS (sizeof controllers / sizeof *controllers)
+#define CONTROLLERS (AFZ_COUNT_OF(controllers))
 
 int afz_cgroup_controllers(const struct afz_env *env, const char *folder)
 {
@@ -108,7 +106,7 @@ int afz_cgroup_memory_limit(const struct afz_env *env, const struct afz_cgroup_l
                  * has the root of all. */
                 if (r < 0 && r != -ENOENT)
                         return r;
-                if (r >= 0 && v < lowest && (at.version == 2 || v < V1_NO_LIMIT))
+                if (r >= 0 && v < lowest && (at.version == 2 || v < AFZ_CGROUP_V1_NO_LIMIT))
                         lowest = v;
                 more = afz_cgroup_path_up(&at);
         } while (more);

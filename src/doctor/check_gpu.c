@@ -193,7 +193,7 @@ static unsigned look_at_nodes(const struct afz_doctor_ctx *ctx, const char *dir_
                 const char *rest = dir.name + strlen(prefix);
                 if (strncmp(dir.name, prefix, strlen(prefix)) != 0 ||
                     (rest[0] && strcmp(rest, "ctl") != 0 && strcmp(rest, "-uvm") != 0 &&
-                     !(rest[0] >= '0' && rest[0] <= '9')) ||
+                     !afz_is_digit(rest[0])) ||
                     afz_path(path, sizeof path, "%s/%s", dir_path, dir.name) < 0)
                         continue;
                 nodes++;

@@ -99,7 +99,7 @@ AFZ_CHECK(kernel)
         size_t digits = 0;
         if (afz_span_take_until(&text, '.', &part) < 0 || afz_span_u64(part, &major) < 0)
                 return afz_find_unread(ret, "the kernel's version", -EINVAL);
-        while (digits < text.n && text.p[digits] >= '0' && text.p[digits] <= '9')
+        while (digits < text.n && afz_is_digit(text.p[digits]))
                 digits++;
         if (afz_span_u64((struct afz_span){text.p, digits}, &minor) < 0)
                 return afz_find_unread(ret, "the kernel's version", -EINVAL);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "checks.h"
+#include "count_of.h"
 #include "dir.h"
 #include "quantity.h"
 
@@ -258,7 +259,7 @@ AFZ_CHECK(tier)
 static bool is_oom_daemon(struct afz_span comm)
 {
         static const char *const names[] = {"earlyoom", "systemd-oomd", "nohang", "oomd", "bustd"};
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(names); i++)
                 if (afz_span_eq(comm, names[i]))
                         return true;
         return false;

@@ -4,9 +4,10 @@
 
 #include "checks.h"
 #include "config.h"
+#include "count_of.h"
 
 const struct afz_feature afz_feature_table[] = {AFZ_FEATURE_ROWS};
-const size_t afz_feature_count = sizeof afz_feature_table / sizeof *afz_feature_table;
+const size_t afz_feature_count = AFZ_COUNT_OF(afz_feature_table);
 
 int afz_doctor_run(const struct afz_doctor_input *in, struct afz_diagnosis *ret)
 {

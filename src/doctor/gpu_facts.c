@@ -13,7 +13,7 @@ static void add_gpu(struct afz_gpu_facts *facts, const struct afz_sample *s)
         if (facts->count == AFZ_GPU_MAX)
                 return;
         struct afz_gpu_fact *gpu = &facts->gpu[facts->count++];
-        *gpu = (struct afz_gpu_fact){.number = s->subject.id, .has_held = true, .parent = -1};
+        *gpu = (struct afz_gpu_fact){.number = s->subject.id, .parent = -1};
         afz_span_copy(afz_span_str(s->name), gpu->name, sizeof gpu->name);
         afz_sample_get(s, AFZ_GPU_PARENT, &gpu->parent);
         afz_sample_get(s, AFZ_GPU_UNIFIED, &unified);
@@ -43,17 +43,13 @@ static bool is_running(const struct afz_env *env, uint64_t pid)
 static void add_process(const struct afz_env *env, struct afz_gpu_facts *facts,
                         const struct afz_sample *s)
 {
-        int64_t number, pid, bytes;
+        int64_t number, pid;
         if (!afz_sample_get(s, AFZ_GPU_PROC_GPU, &number))
                 return;
         for (uint32_t i = 0; i < facts->count; i++) {
                 struct afz_gpu_fact *gpu = &facts->gpu[i];
                 if ((int64_t)gpu->number != number)
                         continue;
-                if (afz_sample_get(s, AFZ_GPU_PROC_MEM, &bytes) && bytes >= 0)
-                        gpu->held_bytes += (uint64_t)bytes;
-                else
-                        gpu->has_held = false;
                 if (afz_sample_get(s, AFZ_GPU_PROC_PID, &pid) && pid > 0 &&
                     !is_running(env, (uint64_t)pid)) {
                         gpu->unseen++;

@@ -15,10 +15,8 @@ struct afz_gpu_fact {
         int64_t parent;  /* of a MIG instance: the number of its GPU; else -1 */
         bool has_memory; /* total and used are known, and are its own, not the machine's RAM */
         uint64_t total_bytes, used_bytes;
-        bool has_processes; /* the list could be read; else those below mean nothing */
-        uint32_t processes; /* that hold memory on it, as the driver tells */
-        bool has_held;      /* every one of them is listed and says how much it holds */
-        uint64_t held_bytes;
+        bool has_processes;  /* the list could be read; else those below mean nothing */
+        uint32_t processes;  /* that hold memory on it, as the driver tells */
         uint32_t unseen;     /* of them, pids that are not in our /proc */
         uint64_t unseen_pid; /* one of those */
 };

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "clock.h"
 #include "config.h"
 
 #if AFZ_HAVE_LIBSYSTEMD
@@ -15,7 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <systemd/sd-bus.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A healthy manager answers in a few milliseconds, a swapping one in some hundred. Longer than this
@@ -88,21 +88,19 @@ static _Noreturn void child(int fd, bool system)
         _exit(n != sizeof reply);
 }
 
-static long long now_ms(void)
+static int64_t now_ms(void)
 {
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (long long)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+        return (int64_t)(afz_clock_ns(CLOCK_MONOTONIC) / AFZ_NS_PER_MS);
 }
 
 /* The reply is smaller than PIPE_BUF: it comes whole or not at all. */
 static int await(int fd, struct reply *ret)
 {
-        long long end = now_ms() + ANSWER_MS;
+        int64_t end = now_ms() + ANSWER_MS;
         struct pollfd p = {.fd = fd, .events = POLLIN};
         int r;
         do {
-                long long left = end - now_ms();
+                int64_t left = end - now_ms();
                 r = poll(&p, 1, left > 0 ? (int)left : 0);
         } while (r < 0 && errno == EINTR);
         if (r < 0)

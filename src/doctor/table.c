@@ -1,4 +1,5 @@
 #include "checks.h"
+#include "count_of.h"
 
 /* In the order in which they are shown: what it is, what can be seen, what can be done, what is
  * risky. */
@@ -40,7 +41,6 @@ const struct afz_check afz_check_table[] = {
         {"gpu-access", "GPU", "device nodes", afz_check_gpu_access},
         {"gpu-leftover", "GPU", "leftover VRAM", afz_check_gpu_leftover},
 };
-const size_t afz_check_count = sizeof afz_check_table / sizeof *afz_check_table;
+const size_t afz_check_count = AFZ_COUNT_OF(afz_check_table);
 
-_Static_assert(sizeof afz_check_table / sizeof *afz_check_table <= AFZ_CHECKS_MAX,
-               "raise AFZ_CHECKS_MAX");
+_Static_assert(AFZ_COUNT_OF(afz_check_table) <= AFZ_CHECKS_MAX, "raise AFZ_CHECKS_MAX");

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "count_of.h"
+
 /* clang-format off */
 
 /* Patterns: '#' is one or more digits, '%' one or two small letters, anything else itself. */
@@ -95,13 +97,6 @@ static const char *const releases[] = {
 };
 /* clang-format on */
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-
-static bool is_digit(char c)
-{
-        return c >= '0' && c <= '9';
-}
-
 static bool is_small(char c)
 {
         return c >= 'a' && c <= 'z';
@@ -113,7 +108,7 @@ static bool matches(struct afz_span s, const char *pattern)
         for (; *pattern; pattern++) {
                 size_t from = i;
                 if (*pattern == '#')
-                        while (i < s.n && is_digit(s.p[i]))
+                        while (i < s.n && afz_is_digit(s.p[i]))
                                 i++;
                 else if (*pattern == '%')
                         while (i < s.n && i < from + 2 && is_small(s.p[i]))
@@ -139,45 +134,45 @@ bool afz_known_component(struct afz_span name)
         /* Pids, uids, numbers of terminals; a longer one could be anything. */
         if (name.n <= 7 && matches(name, "#"))
                 return true;
-        return is_in(name, components, COUNT_OF(components));
+        return is_in(name, components, AFZ_COUNT_OF(components));
 }
 
 bool afz_known_target(struct afz_span target)
 {
-        return is_in(target, targets, COUNT_OF(targets));
+        return is_in(target, targets, AFZ_COUNT_OF(targets));
 }
 
 bool afz_known_cgroup(struct afz_span name)
 {
-        return is_in(name, cgroups, COUNT_OF(cgroups));
+        return is_in(name, cgroups, AFZ_COUNT_OF(cgroups));
 }
 
 bool afz_known_interface(struct afz_span name)
 {
-        return is_in(name, interfaces, COUNT_OF(interfaces));
+        return is_in(name, interfaces, AFZ_COUNT_OF(interfaces));
 }
 
 bool afz_known_supply(struct afz_span name)
 {
-        return is_in(name, supplies, COUNT_OF(supplies));
+        return is_in(name, supplies, AFZ_COUNT_OF(supplies));
 }
 
 bool afz_known_fs_type(struct afz_span type)
 {
-        return is_in(type, fs_types, COUNT_OF(fs_types));
+        return is_in(type, fs_types, AFZ_COUNT_OF(fs_types));
 }
 
 bool afz_known_fs_source(struct afz_span source)
 {
-        return afz_known_fs_type(source) || is_in(source, fs_sources, COUNT_OF(fs_sources));
+        return afz_known_fs_type(source) || is_in(source, fs_sources, AFZ_COUNT_OF(fs_sources));
 }
 
 bool afz_known_release(struct afz_span part)
 {
         size_t i = 0;
-        while (i < part.n && (is_digit(part.p[i]) || part.p[i] == '.' || part.p[i] == '+'))
+        while (i < part.n && (afz_is_digit(part.p[i]) || part.p[i] == '.' || part.p[i] == '+'))
                 i++;
-        return i == part.n || is_in(part, releases, COUNT_OF(releases));
+        return i == part.n || is_in(part, releases, AFZ_COUNT_OF(releases));
 }
 
 /* WHOLE: this name and no other. FAMILY: also the start of a longer one, of which this much and a
@@ -244,7 +239,7 @@ static const char *const variables[] = {
 static size_t version_length(struct afz_span s)
 {
         size_t n = 0;
-        while (n < s.n && (is_digit(s.p[n]) || s.p[n] == '.'))
+        while (n < s.n && (afz_is_digit(s.p[n]) || s.p[n] == '.'))
                 n++;
         while (n > 0 && s.p[n - 1] == '.')
                 n--;
@@ -267,20 +262,20 @@ static size_t known_length(struct afz_span s, const struct name *table, size_t r
 
 size_t afz_known_program(struct afz_span name)
 {
-        return known_length(name, programs, COUNT_OF(programs));
+        return known_length(name, programs, AFZ_COUNT_OF(programs));
 }
 
 size_t afz_known_module(struct afz_span name)
 {
-        return known_length(name, modules, COUNT_OF(modules));
+        return known_length(name, modules, AFZ_COUNT_OF(modules));
 }
 
 size_t afz_known_code(struct afz_span text)
 {
-        return known_length(text, code, COUNT_OF(code));
+        return known_length(text, code, AFZ_COUNT_OF(code));
 }
 
 bool afz_known_variable(struct afz_span name)
 {
-        return is_in(name, variables, COUNT_OF(variables));
+        return is_in(name, variables, AFZ_COUNT_OF(variables));
 }

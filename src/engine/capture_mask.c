@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capture_known.h"
+#include "count_of.h"
 
 static uint64_t rotate(uint64_t v, int by)
 {
@@ -87,7 +88,7 @@ static void mask_component(const struct afz_mask *mask, struct afz_span name, st
                 afz_out_bytes(out, name.p, name.n);
                 return;
         }
-        for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(marks); i++)
                 if (afz_span_take_prefix(&name, marks[i]) == 0)
                         afz_out_str(out, marks[i]);
         afz_mask_word(mask, name, out);
@@ -125,7 +126,7 @@ static void mask_cgroup(const struct afz_mask *mask, struct afz_span name, struc
                 afz_out_bytes(out, name.p, name.n);
                 return;
         }
-        for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(endings); i++) {
                 if (!afz_span_ends(name, endings[i]))
                         continue;
                 afz_mask_word(mask, name, out);
@@ -180,7 +181,7 @@ static const struct {
 
 static void mask_sys_path(const struct afz_mask *mask, struct afz_span path, struct afz_out *out)
 {
-        for (size_t i = 0; i < sizeof named_in_sys / sizeof named_in_sys[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(named_in_sys); i++) {
                 struct afz_span name;
                 bool slash;
                 if (afz_span_take_prefix(&path, named_in_sys[i].folder) < 0)
@@ -361,7 +362,7 @@ static bool matches(const char *path, const char *pattern)
 int afz_mask_file(const struct afz_mask *mask, enum afz_root root, const char *path,
                   struct afz_span text, struct afz_out *out)
 {
-        for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(rules); i++) {
                 if (rules[i].root != root || !matches(path, rules[i].pattern))
                         continue;
                 rules[i].mask(mask, text, out);

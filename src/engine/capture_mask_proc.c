@@ -3,6 +3,7 @@
 
 #include "capture_known.h"
 #include "capture_mask.h"
+#include "count_of.h"
 
 /* The next of several words with a NUL behind each; the last may lack it. False at the end. */
 static bool take_argument(struct afz_span *text, struct afz_span *ret, bool *ret_whole)
@@ -17,21 +18,13 @@ static bool take_argument(struct afz_span *text, struct afz_span *ret, bool *ret
         return true;
 }
 
-static struct afz_span base_name(struct afz_span path)
-{
-        const char *slash = path.n > 0 ? memrchr(path.p, '/', path.n) : NULL;
-        if (!slash)
-                return path;
-        return (struct afz_span){slash + 1, path.n - (size_t)(slash + 1 - path.p)};
-}
-
 /* The known start of a word and a mask for the rest, with the ending of a script. */
 static void mask_rest(const struct afz_mask *mask, struct afz_span word, size_t known,
                       struct afz_out *out)
 {
         static const char *const endings[] = {".py", ".sh"};
         const char *ending = "";
-        for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(endings); i++)
                 if (afz_span_ends(word, endings[i]))
                         ending = endings[i];
         afz_out_bytes(out, word.p, known);
@@ -78,7 +71,7 @@ static void mask_option(const struct afz_mask *mask, struct afz_span word, struc
 
 static void mask_argument(const struct afz_mask *mask, struct afz_span word, struct afz_out *out)
 {
-        struct afz_span base = base_name(word);
+        struct afz_span base = afz_span_base_name(word);
         size_t known = afz_known_program(base);
         if (known > 0)
                 mask_rest(mask, base, known, out);
@@ -94,7 +87,7 @@ void afz_mask_cmdline(const struct afz_mask *mask, struct afz_span text, struct 
         bool whole, python = false;
         for (size_t i = 0; take_argument(&text, &word, &whole); i++, before = word) {
                 if (i == 0) {
-                        struct afz_span base = base_name(word);
+                        struct afz_span base = afz_span_base_name(word);
                         python = afz_span_starts(base, "python") || afz_span_starts(base, "pypy");
                         mask_argument(mask, word, out);
                 } else if (python && afz_span_eq(before, "-m")) {
@@ -211,7 +204,7 @@ void afz_mask_fdinfo(const struct afz_mask *mask, struct afz_span text, struct a
         while (afz_span_take_line(&text, &line) == 0) {
                 if (afz_span_starts(line, "drm-client-name"))
                         continue;
-                for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+                for (size_t i = 0; i < AFZ_COUNT_OF(kept); i++) {
                         if (!afz_span_starts(line, kept[i]))
                                 continue;
                         afz_out_bytes(out, line.p, line.n);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "count_of.h"
+
 enum {
         /* Files of the senses are smaller by far; only a table of many thousand mounts is not. */
         MAX_FILE_BYTES = 4 << 20,
@@ -29,7 +31,7 @@ static const char *error_name(int err)
                 {ENODATA, "ENODATA"}, {ENOTDIR, "ENOTDIR"}, {EINVAL, "EINVAL"}, {EIO, "EIO"},
                 {ENODEV, "ENODEV"},   {ENXIO, "ENXIO"},     {EFBIG, "EFBIG"},   {EXDEV, "EXDEV"},
         };
-        for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(table); i++)
                 if (table[i].err == -err)
                         return table[i].name;
         return "error";
@@ -80,18 +82,6 @@ static int make_way(const struct afz_capture_tree *t, const char *path)
         return r < 0 ? r : 0;
 }
 
-static int write_all(int fd, struct afz_span text)
-{
-        while (text.n > 0) {
-                ssize_t n = write(fd, text.p, text.n);
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                if (n > 0)
-                        text = (struct afz_span){text.p + n, text.n - (size_t)n};
-        }
-        return 0;
-}
-
 int afz_capture_put(struct afz_capture_tree *t, const char *path, struct afz_span text)
 {
         int r = make_way(t, path);
@@ -101,7 +91,7 @@ int afz_capture_put(struct afz_capture_tree *t, const char *path, struct afz_spa
                 openat(t->dir_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (fd < 0)
                 return errno == EEXIST ? 0 : -errno; /* the same file under another name */
-        r = write_all(fd, text);
+        r = afz_write_all(fd, text.p, text.n);
         if (close(fd) < 0 && r == 0)
                 r = -errno;
         t->result.files++;

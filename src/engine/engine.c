@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "clock.h"
 #include "gpu.h"
 #include "limits_judge.h"
 
@@ -142,9 +141,12 @@ static void read_organ(struct organ *o, struct afz_source *source, uint64_t now_
         source->now = out;
 }
 
-/* Which processes on the GPUs are the job's is known only here, where both senses meet. */
+/* Which processes on the GPUs are the job's is known only here, where both senses meet. Without a
+ * job, or without a word of it, nobody can tell. */
 static void mark_gpu_processes(struct afz_engine *e)
 {
+        if (e->target.pid == 0 || !afz_window_one(&e->window, AFZ_KIND_JOB))
+                return;
         for (size_t i = 0; i < e->organs; i++) {
                 struct organ *o = &e->organ[i];
                 if (o->sense != &afz_sense_gpu || !e->window.source[i].now)
@@ -156,18 +158,10 @@ static void mark_gpu_processes(struct afz_engine *e)
                         if (s->subject.kind != AFZ_KIND_GPU_PROC ||
                             !afz_sample_get(s, AFZ_GPU_PROC_PID, &pid))
                                 continue;
-                        bool ours = e->target.pid != 0 &&
-                                    afz_window_find(&e->window, AFZ_KIND_PROC, (uint64_t)pid);
+                        bool ours = afz_window_find(&e->window, AFZ_KIND_PROC, (uint64_t)pid);
                         afz_sample_set(s, AFZ_GPU_PROC_IN_JOB, ours);
                 }
         }
-}
-
-static uint64_t cpu_ns(void)
-{
-        struct timespec ts;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-        return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
 }
 
 static void set_own_rss(const struct afz_engine *e, struct afz_sample *s)
@@ -201,7 +195,8 @@ static void read_self(struct afz_engine *e, uint64_t now_ns, uint64_t tick_ns)
         struct afz_sample *s = afz_batch_add(
                 out, (struct afz_subject){AFZ_KIND_SELF, e->env->self_pid, 0}, "antifreeze");
         afz_sample_set_u64(s, AFZ_SELF_CPU,
-                           cpu_ns() + afz_gpu_helper_cpu_ns(afz_engine_sense(e, "gpu")));
+                           afz_clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
+                                   afz_gpu_helper_cpu_ns(afz_engine_sense(e, "gpu")));
         afz_sample_set_u64(s, AFZ_SELF_TICK, tick_ns);
         afz_sample_set_u64(s, AFZ_SELF_TICKS, e->window.ticks + 1);
         afz_sample_set_u64(s, AFZ_SELF_DROPPED, dropped_so_far(e));

@@ -14,7 +14,9 @@ static const struct {
         double gpu_busy;         /* permyriad */
         double cpu_pressure;     /* share of time in which some task waited for a core */
         double runnable_factor;  /* runnable tasks a core */
-        double cpu_busy;         /* cores the job uses, below which it is not computing */
+        double cpu_some;         /* cores the job uses, below which it does not want any */
+        double io_bytes_per_s; /* that the job moves itself, below which a disk is not its affair */
+        double cpu_busy;       /* cores the job uses, below which it is not computing */
 } at = {
         .swap_bytes_per_s = 4e6, /* 1000 pages a second: beyond any background ageing */
         .memory_pressure = 0.10, /* systemd-oomd warns at 20 %; a desktop stutters at 10 % */
@@ -24,6 +26,8 @@ static const struct {
         .gpu_busy = 8000,        /* 80 %: a well-fed GPU */
         .cpu_pressure = 0.30,    /* some task waits a third of the time */
         .runnable_factor = 1.5,  /* half as many again as can run */
+        .cpu_some = 0.05,        /* a twentieth: more than a heartbeat */
+        .io_bytes_per_s = 256e3, /* what the slowest disk gives in random reads */
         .cpu_busy = 0.70,        /* of one core */
 };
 
@@ -33,7 +37,7 @@ struct facts {
         double job_cores, runnable_per_core, cores;
         double disk_busy, net_wait, gpu_util;
         const char *disk, *mount, *gpu;
-        bool all_stopped, frozen, ended, waits_for_disk, any_rate;
+        bool all_stopped, frozen, ended, waits_for_disk, wants_disk, wants_cores, any_rate;
 };
 
 static double rate_or_unknown(const struct afz_window *w, const struct afz_sample *s,
@@ -112,6 +116,12 @@ static void find_job(const struct afz_window *w, struct facts *f)
                          stopped > 0;
         f->waits_for_disk = afz_sample_or(job, AFZ_JOB_DISK_WAIT, 0) > 0;
         f->job_cores = rate_or_unknown(w, job, AFZ_JOB_CPU) / 1e9;
+        if (w->job_pid == 0)
+                return; /* pressure of the machine is the machine's own */
+        bool moves = rate_or_unknown(w, job, AFZ_JOB_READ) >= at.io_bytes_per_s ||
+                     rate_or_unknown(w, job, AFZ_JOB_WRITTEN) >= at.io_bytes_per_s;
+        f->wants_disk = f->waits_for_disk || (moves && f->job_cores < at.cpu_busy);
+        f->wants_cores = f->job_cores >= at.cpu_some || afz_sample_or(job, AFZ_JOB_RUNNING, 0) > 0;
 }
 
 static struct facts gather(const struct afz_window *w)
@@ -127,6 +137,8 @@ static struct facts gather(const struct afz_window *w)
                 .cpu_wait = rate_or_unknown(w, psi, AFZ_PSI_CPU_SOME) / 1e9,
                 .cores = (double)afz_sample_or(cpu, AFZ_CPU_CORES, -1),
                 .job_cores = -1,
+                .wants_disk = true,
+                .wants_cores = true,
                 .runnable_per_core = -1,
         };
         int64_t running;
@@ -178,8 +190,7 @@ static bool judge_data(const struct facts *f, struct afz_limit *l)
         }
         /* Pressure is the whole machine's: a job that computes all the time does not wait for a
          * disk that others keep busy. */
-        bool could_wait = f->waits_for_disk || f->job_cores < at.cpu_busy;
-        bool waits = f->io < 0 ? f->waits_for_disk : f->io >= at.disk_pressure && could_wait;
+        bool waits = f->io < 0 ? f->waits_for_disk : f->io >= at.disk_pressure && f->wants_disk;
         if (!waits || !f->disk || f->disk_busy < at.disk_busy)
                 return false;
         l->kind = AFZ_LIMIT_DISK;
@@ -196,7 +207,8 @@ static bool judge_compute(const struct facts *f, struct afz_limit *l)
                          f->gpu_util / 100);
                 return true;
         }
-        if (f->cpu_wait >= at.cpu_pressure && f->runnable_per_core >= at.runnable_factor) {
+        if (f->wants_cores && f->cpu_wait >= at.cpu_pressure &&
+            f->runnable_per_core >= at.runnable_factor) {
                 l->kind = AFZ_LIMIT_CPU_SHARE;
                 snprintf(l->text, sizeof l->text,
                          "too many tasks for the cores: %.1f runnable a core",

@@ -1,10 +1,12 @@
 #include "metric.h"
 
+#include "count_of.h"
+
 #define ROW(kind, id, name_, unit_, type_, meaning_)                                               \
         {AFZ_##kind##_##id, name_, AFZ_UNIT_##unit_, AFZ_##type_, meaning_},
 #define TABLE(kind)                                                                                \
         static const struct afz_metric_info kind##_rows[] = {AFZ_##kind##_METRICS(ROW)};           \
-        _Static_assert(sizeof kind##_rows / sizeof kind##_rows[0] <= AFZ_METRICS_PER_KIND,         \
+        _Static_assert(AFZ_COUNT_OF(kind##_rows) <= AFZ_METRICS_PER_KIND,                          \
                        "too many metrics in one kind")
 
 TABLE(HOST);
@@ -24,8 +26,7 @@ TABLE(GPU_PROC);
 TABLE(SELF);
 
 #define KIND(kind, name_, plural_, what_)                                                          \
-        [AFZ_KIND_##kind] = {name_, plural_, what_, kind##_rows,                                   \
-                             sizeof kind##_rows / sizeof kind##_rows[0]}
+        [AFZ_KIND_##kind] = {name_, plural_, what_, kind##_rows, AFZ_COUNT_OF(kind##_rows)}
 
 const struct afz_kind_info afz_kind_table[AFZ_KIND_COUNT] = {
         [AFZ_KIND_NONE] = {"none", 0, "nothing", 0, 0},
@@ -45,6 +46,16 @@ const struct afz_kind_info afz_kind_table[AFZ_KIND_COUNT] = {
         KIND(GPU_PROC, "gpu_process", "gpu_processes", "a process on a GPU"),
         KIND(SELF, "self", 0, "Antifreeze's own cost"),
 };
+
+const char *afz_metric_type_name(enum afz_metric_type type)
+{
+        static const char *const name[] = {
+                [AFZ_GAUGE] = "gauge",
+                [AFZ_COUNTER] = "counter",
+                [AFZ_FACT] = "fact",
+        };
+        return (unsigned)type < AFZ_COUNT_OF(name) ? name[type] : "";
+}
 
 const char *afz_unit_name(enum afz_unit unit)
 {

@@ -102,6 +102,9 @@ static inline const struct afz_metric_info *afz_metric_info(enum afz_metric m)
         return &afz_kind_table[afz_metric_kind(m)].metric[afz_metric_index(m)];
 }
 
+/* "gauge", "counter", "fact" */
+const char *afz_metric_type_name(enum afz_metric_type type);
+
 /* "bytes", "ns", ...: the words of the units, as metric names end. "" for STATE and CODE. */
 const char *afz_unit_name(enum afz_unit unit);
 

@@ -1,6 +1,8 @@
+#ifndef AFZ_METRIC_LIST_H
+#define AFZ_METRIC_LIST_H
 /* Every metric that a sense may fill, one row each: X(KIND, ID, name, UNIT, TYPE, meaning).
  *
- * KIND is the subject it belongs to (subject.h), ID makes the constant AFZ_<KIND>_<ID>, the name is
+ * KIND is the subject it belongs to (metric.h), ID makes the constant AFZ_<KIND>_<ID>, the name is
  * what scripts see and ends in its unit. TYPE: GAUGE stands for itself, COUNTER only ever grows
  * and is meant to be read as a rate, FACT does not change while the subject lives. The meaning is
  * one line with the source in brackets. At most 64 rows a kind (they share one word of validity
@@ -9,8 +11,6 @@
  * metric.h makes the constants of these rows and metric.c the table. To add a metric, add a row
  * here and set it in a sense; docs/add-a-sense.md walks through it.
  */
-#ifndef AFZ_METRIC_LIST_H
-#define AFZ_METRIC_LIST_H
 
 #define AFZ_HOST_METRICS(X)                                                                        \
         X(HOST, MEM_TOTAL, "mem_total_bytes", BYTES, FACT, "RAM the kernel manages (meminfo)")     \

@@ -3,19 +3,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "count_of.h"
+
 /* One of several NUL-terminated words, as in cmdline and environ. */
 static int next_word(struct afz_span *list, struct afz_span *ret)
 {
         return afz_span_take_until(list, '\0', ret);
-}
-
-/* "/usr/bin/python3.11" -> "python3.11" */
-static struct afz_span base_name(struct afz_span path)
-{
-        const char *slash = path.n > 0 ? memrchr(path.p, '/', path.n) : NULL;
-        if (!slash)
-                return path;
-        return (struct afz_span){slash + 1, path.n - (size_t)(slash + 1 - path.p)};
 }
 
 enum match { EXACT, PREFIX };
@@ -59,8 +52,6 @@ static const struct rule code_rules[] = {
         {"from joblib.externals.loky.backend.resource_tracker", PREFIX, AFZ_ROLE_TRACKER},
 };
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-
 static enum afz_role match(struct afz_span s, const struct rule *rules, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
@@ -86,8 +77,8 @@ static enum afz_role python_role(struct afz_span args)
                         bool code = word.p[1] == 'c';
                         if (next_word(&args, &word) < 0)
                                 break;
-                        return code ? match(word, code_rules, COUNT_OF(code_rules))
-                                    : match(word, module_rules, COUNT_OF(module_rules));
+                        return code ? match(word, code_rules, AFZ_COUNT_OF(code_rules))
+                                    : match(word, module_rules, AFZ_COUNT_OF(module_rules));
                 }
                 if (afz_span_eq(word, "-W") || afz_span_eq(word, "-X")) {
                         (void)next_word(&args, &word);
@@ -95,7 +86,7 @@ static enum afz_role python_role(struct afz_span args)
                 }
                 if (afz_span_starts(word, "-"))
                         continue;
-                return match(base_name(word), program_rules, COUNT_OF(program_rules));
+                return match(afz_span_base_name(word), program_rules, AFZ_COUNT_OF(program_rules));
         }
         return AFZ_ROLE_OTHER;
 }
@@ -105,10 +96,10 @@ static enum afz_role by_command(const struct afz_role_clues *c)
         struct afz_span args = c->cmdline, program;
         if (next_word(&args, &program) < 0)
                 return AFZ_ROLE_OTHER;
-        program = base_name(program);
+        program = afz_span_base_name(program);
         if (is_python(program))
                 return python_role(args);
-        return match(program, program_rules, COUNT_OF(program_rules));
+        return match(program, program_rules, AFZ_COUNT_OF(program_rules));
 }
 
 /* The number after "NAME=" in the environment; -1 when it is not there. */

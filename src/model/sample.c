@@ -26,6 +26,7 @@ void afz_batch_start(struct afz_batch *batch, uint64_t t_ns)
 {
         batch->t_ns = t_ns;
         batch->count = 0;
+        batch->kinds = 0;
         batch->events = 0;
 }
 
@@ -37,6 +38,7 @@ struct afz_sample *afz_batch_add(struct afz_batch *batch, struct afz_subject sub
                 return NULL;
         }
         struct afz_sample *s = &batch->sample[batch->count++];
+        batch->kinds |= UINT32_C(1) << subject.kind;
         s->t_ns = batch->t_ns;
         s->subject = subject;
         s->name = name;

@@ -60,6 +60,7 @@ struct afz_event {
 struct afz_batch {
         uint64_t t_ns; /* of the reading; 0: never filled */
         size_t count, cap;
+        uint32_t kinds;   /* bit k: samples of kind k were added */
         uint64_t dropped; /* samples and events that found no room, since birth */
         size_t events;
         struct afz_event event[AFZ_BATCH_EVENTS];
@@ -129,6 +130,16 @@ static inline bool afz_sample_get(const struct afz_sample *s, enum afz_metric m,
         if (!afz_sample_has(s, m))
                 return false;
         *ret = s->value[afz_metric_index(m)];
+        return true;
+}
+
+/* A value that cannot be below zero, of a sample that may not be there. */
+static inline bool afz_sample_get_u64(const struct afz_sample *s, enum afz_metric m, uint64_t *ret)
+{
+        int64_t v;
+        if (!s || !afz_sample_get(s, m, &v) || v < 0)
+                return false;
+        *ret = (uint64_t)v;
         return true;
 }
 

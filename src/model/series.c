@@ -54,18 +54,3 @@ bool afz_series_get(const struct afz_series *series, size_t back, int64_t *ret)
         *ret = series->value[at];
         return true;
 }
-
-bool afz_series_max(const struct afz_series *series, int64_t *ret)
-{
-        bool any = false;
-        int64_t v, max = 0;
-        for (size_t i = 0; i < series->filled; i++) {
-                if (afz_series_get(series, i, &v) && (!any || v > max)) {
-                        max = v;
-                        any = true;
-                }
-        }
-        if (any)
-                *ret = max;
-        return any;
-}

@@ -27,7 +27,4 @@ void afz_series_add(struct afz_series *series, uint64_t t_ns, int64_t value);
 /* The value `back` intervals before the newest (0 is the newest). False: a gap, or too long ago. */
 bool afz_series_get(const struct afz_series *series, size_t back, int64_t *ret);
 
-/* The highest known value; false when there is none. */
-bool afz_series_max(const struct afz_series *series, int64_t *ret);
-
 #endif

@@ -12,22 +12,22 @@ void afz_window_init(struct afz_window *window, uint64_t strip_step_ns)
 const struct afz_sample *afz_window_next(const struct afz_window *window, enum afz_kind kind,
                                          size_t *cursor)
 {
-        size_t skip = *cursor;
+        size_t before = 0;
         for (size_t i = 0; i < window->sources; i++) {
                 const struct afz_batch *b = window->source[i].now;
                 if (!b)
                         continue;
-                if (skip >= b->count) {
-                        skip -= b->count;
-                        continue;
+                size_t from = *cursor > before ? *cursor - before : 0;
+                /* With thousands of processes each walk past them would be felt. */
+                for (size_t k = from; k < b->count && b->kinds >> kind & 1; k++) {
+                        if (b->sample[k].subject.kind != kind)
+                                continue;
+                        *cursor = before + k + 1;
+                        return &b->sample[k];
                 }
-                for (size_t k = skip; k < b->count; k++) {
-                        ++*cursor;
-                        if (b->sample[k].subject.kind == kind)
-                                return &b->sample[k];
-                }
-                skip = 0;
+                before += b->count;
         }
+        *cursor = before;
         return NULL;
 }
 

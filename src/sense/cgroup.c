@@ -43,7 +43,7 @@ static void enter(struct state *st, const struct afz_cgroup_path *path)
         do {
                 struct level *level = &st->level[st->levels++];
                 afz_cgroup_node_open(&level->node, st->env, &at, false);
-                memcpy(level->name, at.name, sizeof level->name);
+                afz_span_copy(afz_span_str(at.name), level->name, sizeof level->name);
         } while (st->levels < MAX_LEVELS && afz_cgroup_path_up(&at));
 }
 

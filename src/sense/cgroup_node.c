@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "count_of.h"
 #include "psi_parse.h"
 
 enum form {
@@ -24,7 +25,7 @@ struct file {
         size_t key_count;
 };
 
-#define KEY_TABLE(t) .keys = (t), .key_count = sizeof(t) / sizeof((t)[0])
+#define KEY_TABLE(t) .keys = (t), .key_count = AFZ_COUNT_OF(t)
 
 static const struct afz_key stat_v2[] = {
         {"anon", AFZ_CGROUP_ANON, 0},
@@ -102,13 +103,12 @@ static const struct file files_v1[] = {
         {"freezer.state", AFZ_CG_FREEZER, FREEZER, 0},
 };
 
-_Static_assert(sizeof files_v2 / sizeof files_v2[0] <= AFZ_CGROUP_FILES, "too many files");
-_Static_assert(sizeof files_v1 / sizeof files_v1[0] <= AFZ_CGROUP_FILES, "too many files");
+_Static_assert(AFZ_COUNT_OF(files_v2) <= AFZ_CGROUP_FILES, "too many files");
+_Static_assert(AFZ_COUNT_OF(files_v1) <= AFZ_CGROUP_FILES, "too many files");
 
 static const struct file *file_table(int version, size_t *ret_count)
 {
-        *ret_count = version == 2 ? sizeof files_v2 / sizeof files_v2[0]
-                                  : sizeof files_v1 / sizeof files_v1[0];
+        *ret_count = version == 2 ? AFZ_COUNT_OF(files_v2) : AFZ_COUNT_OF(files_v1);
         return version == 2 ? files_v2 : files_v1;
 }
 
@@ -139,17 +139,10 @@ void afz_cgroup_node_close(struct afz_cgroup_node *node)
         }
 }
 
-static void add_to(struct afz_sample *s, enum afz_metric m, uint64_t more)
-{
-        afz_sample_set_u64(s, m, (uint64_t)afz_sample_or(s, m, 0) + more);
-}
-
-/* v1 writes "no limit" as the largest number of whole pages. */
 static void set_number(struct afz_sample *s, enum afz_metric metric, struct afz_span text)
 {
-        const uint64_t none_v1 = (uint64_t)INT64_MAX & ~UINT64_C(0xffff);
         uint64_t v;
-        if (afz_span_u64(text, &v) == 0 && (metric != AFZ_CGROUP_MAX || v < none_v1))
+        if (afz_span_u64(text, &v) == 0 && (metric != AFZ_CGROUP_MAX || v < AFZ_CGROUP_V1_NO_LIMIT))
                 afz_sample_set_u64(s, metric, v);
 }
 
@@ -167,16 +160,16 @@ static void set_io_v2(struct afz_sample *s, struct afz_span text)
 {
         struct afz_span line, word;
         uint64_t v;
-        add_to(s, AFZ_CGROUP_IO_READ, 0);
-        add_to(s, AFZ_CGROUP_IO_WRITTEN, 0);
+        afz_sample_add_key(s, AFZ_CGROUP_IO_READ, 0);
+        afz_sample_add_key(s, AFZ_CGROUP_IO_WRITTEN, 0);
         while (afz_span_take_line(&text, &line) == 0) {
                 while (afz_span_take_word(&line, &word) == 0) {
                         if (afz_span_take_prefix(&word, "rbytes=") == 0 &&
                             afz_span_u64(word, &v) == 0)
-                                add_to(s, AFZ_CGROUP_IO_READ, v);
+                                afz_sample_add_key(s, AFZ_CGROUP_IO_READ, v);
                         else if (afz_span_take_prefix(&word, "wbytes=") == 0 &&
                                  afz_span_u64(word, &v) == 0)
-                                add_to(s, AFZ_CGROUP_IO_WRITTEN, v);
+                                afz_sample_add_key(s, AFZ_CGROUP_IO_WRITTEN, v);
                 }
         }
 }
@@ -185,16 +178,16 @@ static void set_io_v1(struct afz_sample *s, struct afz_span text)
 {
         struct afz_span line, device, op;
         uint64_t v;
-        add_to(s, AFZ_CGROUP_IO_READ, 0);
-        add_to(s, AFZ_CGROUP_IO_WRITTEN, 0);
+        afz_sample_add_key(s, AFZ_CGROUP_IO_READ, 0);
+        afz_sample_add_key(s, AFZ_CGROUP_IO_WRITTEN, 0);
         while (afz_span_take_line(&text, &line) == 0) {
                 if (afz_span_take_word(&line, &device) < 0 || afz_span_take_word(&line, &op) < 0 ||
                     afz_span_u64(line, &v) < 0)
                         continue; /* the last line is "Total N" */
                 if (afz_span_eq(op, "Read"))
-                        add_to(s, AFZ_CGROUP_IO_READ, v);
+                        afz_sample_add_key(s, AFZ_CGROUP_IO_READ, v);
                 else if (afz_span_eq(op, "Write"))
-                        add_to(s, AFZ_CGROUP_IO_WRITTEN, v);
+                        afz_sample_add_key(s, AFZ_CGROUP_IO_WRITTEN, v);
         }
 }
 

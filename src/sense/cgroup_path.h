@@ -4,8 +4,7 @@
  *
  *   v2      /sys/fs/cgroup/PATH has everything
  *   v1      /sys/fs/cgroup/CONTROLLER/PATH, one tree a controller
- *   hybrid  v1, with a v2 tree without controllers under /sys/fs/cgroup/unified: for memory it is
- * v1
+ *   hybrid  v1 for memory, and a v2 tree without controllers under /sys/fs/cgroup/unified
  *
  * All paths here are relative to the cgroup root of the env, without a leading slash.
  */
@@ -25,6 +24,10 @@ enum afz_controller {
 };
 
 #define AFZ_CGROUP_PATH_MAX 512
+
+/* v1 writes "no limit" as the largest whole number of pages in a signed 64-bit number; pages are
+ * 64 KiB at most, so that no limit is less than this. */
+#define AFZ_CGROUP_V1_NO_LIMIT ((uint64_t)INT64_MAX & ~UINT64_C(0xffff))
 
 struct afz_cgroup_path {
         int version;                                    /* of the memory controller: 1 or 2 */

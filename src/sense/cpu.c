@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "count_of.h"
 #include "sense.h"
 
 #define MAX_CORES 1024
@@ -196,7 +196,7 @@ static int cpu_read(void *p, struct afz_batch *out)
         }
         if (cores > 0)
                 afz_sample_set_u64(all, AFZ_CPU_CORES, cores);
-        afz_span_each_key(text, keys, sizeof keys / sizeof keys[0], afz_sample_set_key, all);
+        afz_span_each_key(text, keys, AFZ_COUNT_OF(keys), afz_sample_set_key, all);
         set_load(st, all);
         return 0;
 }
@@ -204,8 +204,7 @@ static int cpu_read(void *p, struct afz_batch *out)
 const struct afz_sense afz_sense_cpu = {
         .name = "cpu",
         .what = "cores: time by kind, load, clock rate, throttling",
-        .every_ns =
-                500000000, /* 500 ms: time is counted in ticks of 10 ms, so less would be noise */
+        .every_ns = 500000000, /* 500 ms: time is counted in ticks of 10 ms, less is noise */
         .max_samples = MAX_CORES + 1,
         .absent = "/proc/stat is not there: the cores cannot be seen",
         .denied = "/proc/stat may not be read",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "clock.h"
 #include "disk_table.h"
 #include "fs_type.h"
 #include "job_files.h"
@@ -10,8 +11,6 @@
 #include "sense.h"
 
 enum { MAX_DISKS = 64 }; /* disks that are shown; a storage server has some dozens */
-
-#define NS_PER_MS UINT64_C(1000000)
 
 struct disk_sense {
         const struct afz_env *env;
@@ -50,13 +49,6 @@ static int disk_open(const struct afz_env *env, const struct afz_target *target,
         return 0;
 }
 
-/* For counters that the kernel keeps in a coarser unit; beyond 64 bits they stay absent. */
-static void set_scaled(struct afz_sample *s, enum afz_metric m, uint64_t value, uint64_t unit)
-{
-        if (!__builtin_mul_overflow(value, unit, &value))
-                afz_sample_set_u64(s, m, value);
-}
-
 static void add_disk(const struct afz_disk *d, bool all_known, struct afz_batch *out)
 {
         const struct afz_diskstats *st = &d->stats;
@@ -64,14 +56,14 @@ static void add_disk(const struct afz_disk *d, bool all_known, struct afz_batch 
                 out, (struct afz_subject){.kind = AFZ_KIND_DISK, .id = afz_disk_id(d)}, d->name);
         if (!s)
                 return;
-        set_scaled(s, AFZ_DISK_READ, st->read_sectors, AFZ_SECTOR_BYTES);
-        set_scaled(s, AFZ_DISK_WRITTEN, st->written_sectors, AFZ_SECTOR_BYTES);
+        afz_sample_set_scaled(s, AFZ_DISK_READ, st->read_sectors, AFZ_SECTOR_BYTES);
+        afz_sample_set_scaled(s, AFZ_DISK_WRITTEN, st->written_sectors, AFZ_SECTOR_BYTES);
         afz_sample_set_u64(s, AFZ_DISK_READS, st->reads);
         afz_sample_set_u64(s, AFZ_DISK_WRITES, st->writes);
-        set_scaled(s, AFZ_DISK_READ_TIME, st->read_ms, NS_PER_MS);
-        set_scaled(s, AFZ_DISK_WRITE_TIME, st->write_ms, NS_PER_MS);
-        set_scaled(s, AFZ_DISK_BUSY, st->busy_ms, NS_PER_MS);
-        set_scaled(s, AFZ_DISK_QUEUE_TIME, st->queue_ms, NS_PER_MS);
+        afz_sample_set_scaled(s, AFZ_DISK_READ_TIME, st->read_ms, AFZ_NS_PER_MS);
+        afz_sample_set_scaled(s, AFZ_DISK_WRITE_TIME, st->write_ms, AFZ_NS_PER_MS);
+        afz_sample_set_scaled(s, AFZ_DISK_BUSY, st->busy_ms, AFZ_NS_PER_MS);
+        afz_sample_set_scaled(s, AFZ_DISK_QUEUE_TIME, st->queue_ms, AFZ_NS_PER_MS);
         /* Some drivers have let it fall below zero, which is printed as 4 billion. */
         if (st->in_flight <= INT32_MAX)
                 afz_sample_set_u64(s, AFZ_DISK_IN_FLIGHT, st->in_flight);

@@ -30,20 +30,15 @@ int afz_diskstats_parse(struct afz_span line, struct afz_diskstats *ret)
         return 0;
 }
 
-static bool is_digit(char c)
-{
-        return c >= '0' && c <= '9';
-}
-
 bool afz_diskstats_is_partition(struct afz_span disk, struct afz_span name)
 {
         if (disk.n == 0 || name.n <= disk.n || memcmp(name.p, disk.p, disk.n) != 0)
                 return false;
         struct afz_span rest = {name.p + disk.n, name.n - disk.n};
-        if (is_digit(disk.p[disk.n - 1]) && afz_span_take_prefix(&rest, "p") < 0)
+        if (afz_is_digit(disk.p[disk.n - 1]) && afz_span_take_prefix(&rest, "p") < 0)
                 return false;
         for (size_t i = 0; i < rest.n; i++)
-                if (!is_digit(rest.p[i]))
+                if (!afz_is_digit(rest.p[i]))
                         return false;
         return rest.n > 0;
 }

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "count_of.h"
+
 /* How a driver says what memory is in use, best first: what is there now, what older kernels said
  * of amdgpu, and what was asked for (which may have been moved out). */
 enum { RESIDENT, MEMORY, TOTAL, WAYS };
@@ -46,7 +48,7 @@ static int parse_bytes(struct afz_span value, uint64_t *ret)
         if (r < 0)
                 return r;
         value = afz_span_trim(value);
-        for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(units); i++) {
                 if (afz_span_eq(value, units[i].unit))
                         return __builtin_mul_overflow(n, units[i].scale, ret) ? -ERANGE : 0;
         }

@@ -1,5 +1,7 @@
 #include "fs_type.h"
 
+#include "count_of.h"
+
 #define NETWORK "over the network"
 #define PROGRAM "through a program (FUSE)"
 #define SHARED  "shared by the host of this virtual machine"
@@ -77,7 +79,7 @@ static const struct afz_fs_type no_row = {"", AFZ_FS_UNKNOWN, NULL};
 
 const struct afz_fs_type *afz_fs_type_of(const struct afz_mount *mount)
 {
-        for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(table); i++) {
                 const char *type = table[i].type;
                 struct afz_span have = mount->type;
                 bool whole_family = afz_span_ends(afz_span_str(type), ".");

@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "count_of.h"
 #include "gpu_nvml.h"
 #include "sense.h"
 
 /* In the order of their numbers: NVIDIA first, so that its numbers are those of nvidia-smi. */
 static const struct afz_gpu_backend *const backends[] = {&afz_gpu_nvidia, &afz_gpu_amd,
                                                          &afz_gpu_intel};
-enum { BACKENDS = sizeof backends / sizeof backends[0], NVIDIA = 0 };
+enum { BACKENDS = AFZ_COUNT_OF(backends), NVIDIA = 0 };
 
 struct gpu_sense {
         const struct afz_env *env;
@@ -161,22 +162,6 @@ static void *nvidia_of(void *state)
 {
         struct gpu_sense *g = state;
         return g ? g->state[NVIDIA] : NULL;
-}
-
-const char *afz_gpu_state_name(enum afz_gpu_state state)
-{
-        static const char *const name[AFZ_GPU_STATES] = {
-                [AFZ_GPU_ABSENT] = "absent",
-                [AFZ_GPU_STARTING] = "starting",
-                [AFZ_GPU_OK] = "ok",
-                [AFZ_GPU_NO_LIBRARY] = "no library",
-                [AFZ_GPU_NO_DEVICE] = "no device",
-                [AFZ_GPU_MISMATCH] = "version mismatch",
-                [AFZ_GPU_FAILED] = "failed to start",
-                [AFZ_GPU_STUCK] = "stuck",
-                [AFZ_GPU_DIED] = "died",
-        };
-        return (unsigned)state < AFZ_GPU_STATES ? name[state] : "unknown";
 }
 
 const struct afz_gpu_status *afz_gpu_status(void *state)

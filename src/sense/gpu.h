@@ -41,9 +41,6 @@ struct afz_gpu_status {
         } gpu[AFZ_GPU_MAX];
 };
 
-/* "ok", "no library", ...: for people. */
-const char *afz_gpu_state_name(enum afz_gpu_state state);
-
 /* NVIDIA's side as of the last read() or wait; never NULL. Borrowed, good until the next of those.
  */
 const struct afz_gpu_status *afz_gpu_status(void *state);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "count_of.h"
 #include "gpu_drm.h"
 
 struct amd {
@@ -95,7 +96,7 @@ static void poll_card(struct amd *a, unsigned index, struct afz_gpu_row *row)
         struct afz_drm_card *card = &a->card[index];
         if (afz_drm_card_asleep(a->env, card))
                 return;
-        for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(files); i++)
                 afz_drm_set(a->env, files[i].hwmon ? card->hwmon : card->path, files[i].file, row,
                             files[i].metric, files[i].num, files[i].den);
         int64_t total, used;
@@ -161,7 +162,7 @@ static int amd_poll(void *state, uint64_t now_ns, struct afz_gpu_snapshot *into,
                 afz_path(row->uuid, sizeof row->uuid, "%s", a->uuid[i]);
                 afz_path(row->pci, sizeof row->pci, "%s", a->card[i].pdev);
                 poll_card(a, i, row);
-                afz_gpu_set(row, AFZ_GPU_PROCESSES, afz_gpu_count_procs(into, i));
+                afz_drm_set_processes(&a->clients, i, into, row);
         }
         return 0;
 }

@@ -45,7 +45,6 @@ struct afz_gpu_snapshot {
         uint64_t dropped; /* rows that found no room in this snapshot */
         uint32_t gpus, procs;
         uint32_t first_gpu, first_proc; /* rows before these belong to other backends */
-        uint32_t unused;
         struct afz_gpu_row gpu[AFZ_GPU_MAX];
         struct afz_gpu_proc_row proc[AFZ_GPU_PROC_MAX];
 };

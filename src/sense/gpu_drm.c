@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "count_of.h"
+
 /* "cardN" and no more: connectors are called card0-DP-1. */
 static int card_number(const char *name, uint64_t *ret)
 {
         struct afz_span s = afz_span_str(name);
-        if (afz_span_take_prefix(&s, "card") < 0 || s.n == 0 || *s.p < '0' || *s.p > '9')
+        if (afz_span_take_prefix(&s, "card") < 0 || s.n == 0 || !afz_is_digit(*s.p))
                 return -EINVAL;
         return afz_span_u64(s, ret);
 }
@@ -116,7 +118,7 @@ void afz_drm_set(const struct afz_env *env, const char *folder, const char *file
 static uint64_t generation(uint64_t hundredths)
 {
         static const uint64_t rate[] = {250, 500, 800, 1600, 3200, 6400, 12800};
-        for (size_t i = 0; i < sizeof rate / sizeof rate[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(rate); i++)
                 if (hundredths == rate[i])
                         return i + 1;
         return 0;

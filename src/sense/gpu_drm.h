@@ -6,7 +6,8 @@
  * Processes are found by looking through /proc/PID/fd for files of /dev/dri, which costs tens of
  * microseconds a process. All are looked at when we open; after that a few at each poll, in rounds,
  * so that a process shows up some seconds after it opened its GPU. Those that are known are read
- * at every poll. Only our own user's processes can be seen, unless we are root.
+ * at every poll. Unless we are root, only our own user's processes can be looked at: those that
+ * were seen are shown, and how many there are is then not told.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 #define AFZ_DRM_CARDS      16
 #define AFZ_DRM_WATCHED    256  /* descriptors that are read at every poll */
 #define AFZ_DRM_FDS        4096 /* looked at in one process: a server may hold a hundred thousand */
-#define AFZ_DRM_LOOKS      16   /* processes looked at in a poll: half a millisecond at most */
+#define AFZ_DRM_LOOKS      16 /* processes looked at in a poll: 30 us each, more with many files */
 #define AFZ_DRM_FIRST_LOOK 65536
 
 struct afz_drm_card {
@@ -62,7 +63,9 @@ struct afz_drm_clients {
         bool use_system;        /* the card has no memory of its own: RAM is what counts */
         unsigned count, unseen; /* unseen: found no room since the last poll */
         struct afz_drm_client client[AFZ_DRM_WATCHED];
-        struct afz_dir proc; /* the round through /proc */
+        struct afz_dir proc;        /* the round through /proc */
+        bool closed, closed_so_far; /* a process may not be looked at: in the last whole round, in
+                                       this */
         struct afz_dir fds;
         char buf[8192];
 };
@@ -71,6 +74,10 @@ struct afz_drm_clients {
 int afz_drm_clients_open(struct afz_drm_clients *clients, const struct afz_env *env,
                          const struct afz_drm_card *card, unsigned cards, bool use_system);
 void afz_drm_clients_close(struct afz_drm_clients *clients);
+
+/* Sets how many processes hold memory on a card, where all of them can be seen. */
+void afz_drm_set_processes(const struct afz_drm_clients *clients, unsigned card,
+                           const struct afz_gpu_snapshot *from, struct afz_gpu_row *row);
 
 /* Reads the known, looks for new ones, and appends what each process holds on each card. */
 void afz_drm_clients_poll(struct afz_drm_clients *clients, struct afz_gpu_snapshot *into);

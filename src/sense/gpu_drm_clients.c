@@ -84,6 +84,7 @@ static void look_at(struct afz_drm_clients *c, uint32_t pid)
         char path[48], target[64];
         afz_path(path, sizeof path, "%u/fd", pid);
         int r = afz_dir_open(&c->fds, c->env, AFZ_ROOT_PROC, path);
+        c->closed_so_far |= r == -EACCES || r == -EPERM;
         for (int i = 0; r >= 0 && i < AFZ_DRM_FDS && (r = afz_dir_next(&c->fds)) > 0; i++) {
                 uint64_t fd;
                 struct afz_drm_client client;
@@ -107,6 +108,8 @@ static void look_around(struct afz_drm_clients *c, unsigned looks)
                 int r = afz_dir_next(&c->proc);
                 if (r <= 0) {
                         (void)afz_dir_rewind(&c->proc);
+                        c->closed = c->closed_so_far || r < 0;
+                        c->closed_so_far = false;
                         return;
                 }
                 if (afz_dir_name_u64(&c->proc, &pid) == 0 && pid > 0 && pid <= UINT32_MAX)
@@ -123,6 +126,8 @@ int afz_drm_clients_open(struct afz_drm_clients *c, const struct afz_env *env,
         c->use_system = use_system;
         c->count = 0;
         c->unseen = 0;
+        c->closed = true;
+        c->closed_so_far = false;
         c->fds.fd = -1;
         int r = afz_dir_open(&c->proc, env, AFZ_ROOT_PROC, ".");
         if (r == 0)
@@ -133,6 +138,13 @@ int afz_drm_clients_open(struct afz_drm_clients *c, const struct afz_env *env,
 void afz_drm_clients_close(struct afz_drm_clients *c)
 {
         afz_dir_close(&c->proc);
+}
+
+void afz_drm_set_processes(const struct afz_drm_clients *c, unsigned card,
+                           const struct afz_gpu_snapshot *from, struct afz_gpu_row *row)
+{
+        if (!c->closed)
+                afz_gpu_set(row, AFZ_GPU_PROCESSES, afz_gpu_count_procs(from, card));
 }
 
 void afz_drm_clients_poll(struct afz_drm_clients *c, struct afz_gpu_snapshot *into)

@@ -11,10 +11,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define S_NS UINT64_C(1000000000)
+#include "clock.h"
 
 /* ---- the child ---- */
 
@@ -100,7 +99,6 @@ void afz_gpu_link_enter(struct afz_gpu_link *link, uint32_t call)
 {
         struct afz_gpu_shared *s = link->shared;
         atomic_store_explicit(&s->call, call, memory_order_relaxed);
-        atomic_store_explicit(&s->call_since_ns, link->now_ns(link->ctx), memory_order_relaxed);
         atomic_fetch_add_explicit(&s->calls, 1, memory_order_release);
 }
 
@@ -227,16 +225,9 @@ uint64_t afz_gpu_helper_stuck_ns(struct afz_gpu_helper *helper, uint64_t now_ns,
                 helper->waited_ns = 0;
                 return 0;
         }
-        helper->waited_ns += gone < S_NS ? gone : S_NS;
+        helper->waited_ns += gone < AFZ_NS_PER_S ? gone : AFZ_NS_PER_S;
         *ret_call = atomic_load_explicit(&helper->shared->call, memory_order_relaxed);
         return helper->waited_ns;
-}
-
-static uint64_t real_now(void)
-{
-        struct timespec ts;
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t)ts.tv_sec * S_NS + (uint64_t)ts.tv_nsec;
 }
 
 /* Leaves its status to be collected. */
@@ -253,13 +244,13 @@ int afz_gpu_helper_wait(struct afz_gpu_helper *helper, uint64_t timeout_ns)
         if (helper->life != AFZ_GPU_LIFE_RUNNING)
                 return 0;
         uint64_t asked = atomic_fetch_add(&helper->shared->asked, 1) + 1, junk;
-        uint64_t one = 1, end = real_now() + timeout_ns;
+        uint64_t one = 1, end = afz_clock_ns(CLOCK_MONOTONIC) + timeout_ns;
         (void)!write(helper->kick_fd, &one, sizeof one);
         for (;;) {
                 (void)!read(helper->news_fd, &junk, sizeof junk);
                 if (atomic_load(&helper->shared->answered) >= asked)
                         return 0;
-                uint64_t now = real_now();
+                uint64_t now = afz_clock_ns(CLOCK_MONOTONIC);
                 if (now >= end)
                         return -ETIMEDOUT;
                 struct pollfd p[] = {

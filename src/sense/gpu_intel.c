@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "count_of.h"
 #include "gpu_drm.h"
 
 struct intel_card {
@@ -65,7 +66,7 @@ static void poll_card(struct intel *in, unsigned index, uint64_t now_ns, struct 
         afz_gpu_set(row, AFZ_GPU_UNIFIED, in->own[index].integrated);
         if (afz_drm_card_asleep(in->env, card))
                 return;
-        for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(files); i++) {
                 if (!afz_gpu_get(row, files[i].metric, &known))
                         afz_drm_set(in->env, files[i].hwmon ? card->hwmon : card->path,
                                     files[i].file, row, files[i].metric, files[i].num,
@@ -113,7 +114,7 @@ static int intel_poll(void *state, uint64_t now_ns, struct afz_gpu_snapshot *int
                 afz_path(row->name, sizeof row->name, "Intel GPU %s", card->pci_id);
                 afz_path(row->pci, sizeof row->pci, "%s", card->pdev);
                 poll_card(in, i, now_ns, row);
-                afz_gpu_set(row, AFZ_GPU_PROCESSES, afz_gpu_count_procs(into, i));
+                afz_drm_set_processes(&in->clients, i, into, row);
         }
         return 0;
 }

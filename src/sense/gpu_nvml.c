@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "count_of.h"
 #include "dir.h"
 #include "gpu_helper.h"
 #include "gpu_nvml_poll.h"
@@ -44,7 +45,7 @@ static bool seems_present(const struct afz_env *env)
                 return true;
         if (env->fixture_fd >= 0)
                 return false;
-        for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(signs); i++)
                 if (is_there(env, signs[i].root, signs[i].path))
                         return true;
         return false;
@@ -62,7 +63,7 @@ static void read_module_version(const struct afz_env *env, char *ret, size_t cap
         while (afz_span_take_word(&line, &word) == 0) {
                 size_t digits = 0, points = 0;
                 for (size_t i = 0; i < word.n; i++) {
-                        digits += word.p[i] >= '0' && word.p[i] <= '9';
+                        digits += afz_is_digit(word.p[i]);
                         points += word.p[i] == '.';
                 }
                 if (points > 0 && digits > 0 && digits + points == word.n) {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "count_of.h"
+
 #define NAME_(name, args) [AFZ_FN_##name] = #name,
 
 static const char *const fn_name[AFZ_FN_COUNT] = {[AFZ_FN_LOAD] = "loading libnvidia-ml",
@@ -21,7 +23,7 @@ static const char *const usual_files[] = {"libnvidia-ml.so.1", "/usr/lib/wsl/lib
 
 static void *open_library(const char *file, char *error, size_t error_cap)
 {
-        size_t count = file ? 1 : sizeof usual_files / sizeof usual_files[0];
+        size_t count = file ? 1 : AFZ_COUNT_OF(usual_files);
         for (size_t i = 0; i < count; i++) {
                 void *lib = dlopen(file ? file : usual_files[i], RTLD_LAZY | RTLD_LOCAL);
                 if (lib)

@@ -144,7 +144,7 @@ const char *afz_nvml_fn_name(unsigned fn);
  * -ENOENT `error` has the loader's words. */
 int afz_nvml_load(const char *file, struct afz_nvml_api *ret, char *error, size_t error_cap);
 
-/* The library's own words for a result, or a plain number; never NULL. */
+/* The library's own words for a result, or "unknown error"; never NULL. */
 const char *afz_nvml_error(const struct afz_nvml_api *api, int result);
 
 #endif

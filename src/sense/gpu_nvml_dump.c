@@ -2,6 +2,7 @@
  * described there. What is absent here is absent there. */
 #include <errno.h>
 
+#include "count_of.h"
 #include "gpu_nvml.h"
 
 static const struct {
@@ -58,7 +59,7 @@ static void dump_gpu(const struct afz_gpu_row *row, struct afz_out *out)
         if (afz_gpu_get(row, AFZ_GPU_UTIL, &a) && afz_gpu_get(row, AFZ_GPU_MEM_UTIL, &b))
                 afz_out_fmt(out, "gpu %u util %lld %lld\n", row->number, (long long)a / 100,
                             (long long)b / 100);
-        for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(plain); i++) {
                 if (afz_gpu_get(row, plain[i].metric, &a))
                         afz_out_fmt(out, "gpu %u %s %lld\n", row->number, plain[i].key,
                                     (long long)(a / plain[i].scale));

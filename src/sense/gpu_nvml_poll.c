@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "count_of.h"
 #include "span.h"
 
 /* How often a value is asked for. */
@@ -87,7 +88,7 @@ static void ask(struct afz_nvml_poller *p, struct afz_nvml_dev *dev, const struc
 
 static void ask_tier(struct afz_nvml_poller *p, struct afz_nvml_dev *dev, enum tier tier)
 {
-        for (size_t i = 0; i < sizeof queries / sizeof queries[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(queries); i++) {
                 if (queries[i].tier == tier)
                         ask(p, dev, &queries[i]);
         }

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "count_of.h"
 #include "gpu_nvml_poll.h"
 
 #define PATTERN 0xA5
@@ -30,7 +31,7 @@ unsigned afz_nvml_stride(size_t end, unsigned count, unsigned cap)
         static const struct {
                 unsigned stride, whole;
         } layout[] = {{24, 24}, {16, 16}, {32, 32}, {32, 24}};
-        for (size_t i = 0; i < sizeof layout / sizeof layout[0] && count > 0; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(layout) && count > 0; i++) {
                 if (end == (size_t)(count - 1) * layout[i].stride + layout[i].whole)
                         return layout[i].stride;
         }
@@ -109,7 +110,7 @@ void afz_nvml_poll_procs(struct afz_nvml_poller *p, unsigned dev)
         if (p->dev[dev].has_parts)
                 return;
         bool any = false;
-        for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(lists); i++) {
                 int r = NVML_ERROR_FUNCTION_NOT_FOUND;
                 for (size_t v = 0; v < 3 && r != NVML_SUCCESS; v++) {
                         r = read_list(p, dev, lists[i][v]);

@@ -90,7 +90,6 @@ void afz_gpu_shared_reset(struct afz_gpu_shared *shared)
         atomic_store(&shared->seq, 0);
         atomic_store(&shared->call, 0);
         atomic_store(&shared->calls, 0);
-        atomic_store(&shared->call_since_ns, 0);
         atomic_store(&shared->cpu_ns, 0);
         atomic_store(&shared->answered, 0);
 }

@@ -35,11 +35,10 @@ struct afz_gpu_report {
 enum { AFZ_GPU_REPORT_WORDS = (sizeof(struct afz_gpu_report) + 7) / 8 };
 
 struct afz_gpu_shared {
-        _Atomic uint32_t seq;   /* of the sequence lock; 0: nothing written yet */
-        _Atomic uint32_t call;  /* the function that was called last */
-        _Atomic uint64_t calls; /* grows at each call and at each return: odd while inside one */
-        _Atomic uint64_t call_since_ns;
-        _Atomic uint64_t cpu_ns;          /* processor time of the helper */
+        _Atomic uint32_t seq;    /* of the sequence lock; 0: nothing written yet */
+        _Atomic uint32_t call;   /* the function that was called last */
+        _Atomic uint64_t calls;  /* grows at each call and at each return: odd while inside one */
+        _Atomic uint64_t cpu_ns; /* processor time of the helper */
         _Atomic uint64_t asked, answered; /* requests for a fresh report, and the last one met */
         _Atomic uint64_t word[AFZ_GPU_REPORT_WORDS];
 };

@@ -1,11 +1,11 @@
-/* The machine's memory: what is there, what is left, what comes and goes, and what bounds us. */
+/* The machine's memory: what is there, what is left, and what bounds us. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cgroup_node.h"
+#include "count_of.h"
 #include "dir.h"
 #include "sense.h"
 
@@ -58,8 +58,6 @@ static const struct afz_key meminfo_keys[] = {
         {"Hugetlb", AFZ_HOST_HUGETLB, 0},
 };
 /* clang-format on */
-
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 static void host_close(void *p)
 {
@@ -192,7 +190,7 @@ static void read_slow(struct state *st, int64_t mem_total)
         read_zram(st, s);
         read_arc(st, s);
         read_limit(st, s, mem_total);
-        if (st->env->fs_space && st->env->fs_space(st->env, "/dev/shm", &shm) == 0) {
+        if (st->env->fs_space(st->env, "/dev/shm", &shm) == 0) {
                 afz_sample_set_u64(s, AFZ_HOST_SHM_TOTAL, shm.total_bytes);
                 afz_sample_set_u64(s, AFZ_HOST_SHM_USED, shm.total_bytes - shm.free_bytes);
         }
@@ -209,8 +207,8 @@ static int host_read(void *p, struct afz_batch *out)
                 afz_batch_add(out, (struct afz_subject){AFZ_KIND_HOST, 0, 0}, "host");
         if (!s)
                 return -ENOSPC;
-        afz_span_each_key((struct afz_span){buf, (size_t)n}, meminfo_keys, COUNT_OF(meminfo_keys),
-                          afz_sample_set_key, s);
+        afz_span_each_key((struct afz_span){buf, (size_t)n}, meminfo_keys,
+                          AFZ_COUNT_OF(meminfo_keys), afz_sample_set_key, s);
         if (out->t_ns >= st->slow_next_ns) {
                 st->slow_next_ns = out->t_ns + SLOW_NS;
                 read_slow(st, afz_sample_or(s, AFZ_HOST_MEM_TOTAL, INT64_MAX));
@@ -221,7 +219,7 @@ static int host_read(void *p, struct afz_batch *out)
 
 const struct afz_sense afz_sense_host = {
         .name = "host",
-        .what = "the machine's memory, swap, reclaim and limits",
+        .what = "the machine's memory, swap and limits",
         .max_samples = 1,
         .absent = "/proc/meminfo is not there: the machine's memory cannot be seen",
         .denied = "/proc/meminfo may not be read",

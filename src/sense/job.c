@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "count_of.h"
 #include "job_proc.h"
 #include "pss_gate.h"
 #include "sense.h"
@@ -250,25 +251,43 @@ static void set_tallies(const struct job *job, struct afz_sample *s)
                         afz_sample_set_u64(s, to[i], job->tally[i]);
 }
 
-/* A sum from which somebody is missing is no sum. */
-static void forget_partial(struct afz_sample *sum, bool unread, bool without_pss, bool without_fds)
+/* Members of which something was not read in this tick. */
+struct missing {
+        size_t state, memory, pss, fds;
+};
+
+static void forget(struct afz_sample *sum, const enum afz_metric *metric, size_t n)
 {
-        static const enum afz_metric of_all[] = {AFZ_JOB_NEED, AFZ_JOB_RSS, AFZ_JOB_ANON,
-                                                 AFZ_JOB_SWAP, AFZ_JOB_THREADS};
+        for (size_t i = 0; i < n; i++)
+                afz_sample_forget(sum, metric[i]);
+}
+
+/* A sum from which somebody is missing is no sum. */
+static void forget_partial(struct afz_sample *sum, const struct missing *missing)
+{
+        static const enum afz_metric of_state[] = {AFZ_JOB_THREADS, AFZ_JOB_RUNNING,
+                                                   AFZ_JOB_DISK_WAIT, AFZ_JOB_STOPPED,
+                                                   AFZ_JOB_ZOMBIES};
+        static const enum afz_metric of_memory[] = {AFZ_JOB_NEED, AFZ_JOB_RSS, AFZ_JOB_ANON,
+                                                    AFZ_JOB_SWAP};
         static const enum afz_metric of_pss[] = {AFZ_JOB_PSS, AFZ_JOB_PSS_ANON, AFZ_JOB_PSS_FILE,
                                                  AFZ_JOB_PSS_SHMEM};
-        for (size_t i = 0; unread && i < sizeof of_all / sizeof of_all[0]; i++)
-                afz_sample_forget(sum, of_all[i]);
-        for (size_t i = 0; (unread || without_pss) && i < sizeof of_pss / sizeof of_pss[0]; i++)
-                afz_sample_forget(sum, of_pss[i]);
-        if (unread || without_fds)
-                afz_sample_forget(sum, AFZ_JOB_FDS);
+        static const enum afz_metric of_fds[] = {AFZ_JOB_FDS};
+        if (missing->state > 0)
+                forget(sum, of_state, AFZ_COUNT_OF(of_state));
+        if (missing->memory > 0)
+                forget(sum, of_memory, AFZ_COUNT_OF(of_memory));
+        if (missing->memory > 0 || missing->pss > 0)
+                forget(sum, of_pss, AFZ_COUNT_OF(of_pss));
+        if (missing->fds > 0)
+                forget(sum, of_fds, AFZ_COUNT_OF(of_fds));
 }
 
 /* The first sample of the batch is the job's; its members' follow. */
 static void finish(struct job *job, size_t slots, struct afz_sample *sum)
 {
-        size_t without_pss = 0, without_fds = 0, unread = 0, members = 0;
+        struct missing missing = {0};
+        size_t members = 0;
         for (size_t i = 0; i < slots; i++) {
                 struct afz_sample *s = job->sample_of[i];
                 if (!s)
@@ -276,16 +295,16 @@ static void finish(struct job *job, size_t slots, struct afz_sample *sum)
                 afz_proc_finish(&job->proc[i], s, s->t_ns);
                 add_member(sum, s);
                 members++;
-                without_pss += afz_sample_has(s, AFZ_PROC_RSS) &&
-                               afz_sample_or(s, AFZ_PROC_RSS, 0) > 0 &&
-                               !afz_sample_has(s, AFZ_PROC_PSS);
-                without_fds += !is_zombie(s) && !afz_sample_has(s, AFZ_PROC_FDS);
-                unread += !afz_sample_has(s, AFZ_PROC_STATE);
+                missing.state += !afz_sample_has(s, AFZ_PROC_STATE);
+                missing.memory += !job->proc[i].memory_known;
+                missing.pss +=
+                        afz_sample_or(s, AFZ_PROC_RSS, 0) > 0 && !afz_sample_has(s, AFZ_PROC_PSS);
+                missing.fds += !is_zombie(s) && !afz_sample_has(s, AFZ_PROC_FDS);
         }
-        forget_partial(sum, unread > 0, without_pss > 0, without_fds > 0);
+        forget_partial(sum, &missing);
         if (members == 0)
                 afz_sample_set(sum, AFZ_JOB_PROCESSES, 0);
-        afz_sample_set(sum, AFZ_JOB_NEED_BOUND, members > 1 && without_pss > 0);
+        afz_sample_set(sum, AFZ_JOB_NEED_BOUND, members > 1 && missing.pss > 0);
         set_tallies(job, sum);
 }
 

@@ -121,18 +121,16 @@ static const struct used *tally_find(const struct tally *t, uint64_t mount_id)
 static void look_at_file(struct afz_job_files *jf, uint64_t pid, const char *name)
 {
         char path[64], buf[128];
+        struct afz_span text;
         uint64_t mount_id;
         bool writes;
         if (afz_path(path, sizeof path, "%llu/fdinfo/%s", (unsigned long long)pid, name) < 0)
                 return;
-        int fd = afz_env_open(jf->env, AFZ_ROOT_PROC, path, 0);
-        if (fd < 0)
-                return; /* closed meanwhile */
         /* One read: an epoll's fdinfo is as long as its list of files, the lines we want are the
          * first three. */
-        ssize_t n = read(fd, buf, sizeof buf);
-        close(fd);
-        if (n > 0 && afz_fdinfo_parse((struct afz_span){buf, (size_t)n}, &mount_id, &writes) == 0)
+        if (afz_env_read_head(jf->env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text) < 0)
+                return; /* closed meanwhile */
+        if (afz_fdinfo_parse(text, &mount_id, &writes) == 0)
                 tally_add(&jf->now, mount_id, writes);
 }
 
@@ -334,9 +332,11 @@ void afz_job_files_free(struct afz_job_files *jf)
         free(jf);
 }
 
+/* A file whose mount is not in the table counts for none: with a table that lacks a line, or could
+ * not be read, nobody knows what was missed. */
 bool afz_job_files_complete(const struct afz_job_files *jf)
 {
-        return jf->swept && !jf->last.partial;
+        return jf->swept && !jf->last.partial && jf->table.count > 0 && jf->table.dropped == 0;
 }
 
 /* Adds the mount unless it is there already or no place for files. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "fs_type.h"
 #include "mountstats.h"
 
@@ -17,8 +18,6 @@ enum {
         MAX_DEPTH = 64,
         PLACES = 2 * AFZ_JOB_FS_MAX,
 };
-
-#define NS_PER_MS UINT64_C(1000000)
 
 /* The texts of one mount. */
 struct place {
@@ -151,7 +150,6 @@ static bool get_stats(struct afz_job_fs *fs)
 static void set_network(struct afz_job_fs *fs, const struct afz_mount *mount, struct afz_sample *s)
 {
         struct afz_mountstats st;
-        uint64_t wait_ns;
         if (!afz_span_eq(mount->type, "nfs") && !afz_span_eq(mount->type, "nfs4"))
                 return;
         if (!get_stats(fs) || afz_mountstats_find(fs->stats, mount->point, &st) < 0)
@@ -164,8 +162,7 @@ static void set_network(struct afz_job_fs *fs, const struct afz_mount *mount, st
                 return;
         afz_sample_set_u64(s, AFZ_FS_NET_OPS, st.ops);
         afz_sample_set_u64(s, AFZ_FS_NET_RETRANS, st.resent);
-        if (!__builtin_mul_overflow(st.wait_ms, NS_PER_MS, &wait_ns))
-                afz_sample_set_u64(s, AFZ_FS_NET_WAIT, wait_ns);
+        afz_sample_set_scaled(s, AFZ_FS_NET_WAIT, st.wait_ms, AFZ_NS_PER_MS);
 }
 
 struct afz_sample *afz_job_fs_add(struct afz_job_fs *fs, const struct afz_job_mount *used,
@@ -174,8 +171,10 @@ struct afz_sample *afz_job_fs_add(struct afz_job_fs *fs, const struct afz_job_mo
         const struct afz_mount *mount = used->mount;
         const struct afz_fs_type *type = afz_fs_type_of(mount);
         const struct place *texts = place_of(fs, mount);
-        if (!texts)
+        if (!texts) {
+                out->dropped++;
                 return NULL;
+        }
         struct afz_sample *s = afz_batch_add(
                 out, (struct afz_subject){.kind = AFZ_KIND_FS, .id = mount->id}, texts->name);
         if (!s)

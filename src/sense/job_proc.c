@@ -1,12 +1,11 @@
 #include "job_proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "count_of.h"
 #include "dir.h"
 
 static const struct {
@@ -30,18 +29,15 @@ static int proc_path(char *buf, size_t cap, uint64_t pid, const char *file)
         return afz_path(buf, cap, "%llu/%s", (unsigned long long)pid, file);
 }
 
-/* Opens, reads at most cap bytes, closes. Files that may be cut are cut. */
-static ssize_t read_head(const struct afz_env *env, uint64_t pid, const char *file, char *buf,
-                         size_t cap)
+/* The start of a file that may be cut; empty when it cannot be read. */
+static struct afz_span read_head(const struct afz_env *env, uint64_t pid, const char *file,
+                                 char *buf, size_t cap)
 {
         char path[64];
+        struct afz_span text = {buf, 0};
         proc_path(path, sizeof path, pid, file);
-        int fd = afz_env_open(env, AFZ_ROOT_PROC, path, 0);
-        if (fd < 0)
-                return fd;
-        ssize_t n = afz_fd_read_head(fd, buf, cap);
-        close(fd);
-        return n;
+        (void)afz_env_read_head(env, AFZ_ROOT_PROC, path, buf, cap, &text);
+        return text;
 }
 
 void afz_proc_enter(struct afz_proc *proc, const struct afz_env *env,
@@ -127,7 +123,20 @@ static void set_io(struct afz_sample *s, const struct afz_proc_io *io)
         afz_sample_set_u64(s, AFZ_PROC_WRITE_CALLS, io->write_calls_bytes);
 }
 
-static void forget_pss(struct afz_proc *proc);
+static const struct afz_key pss_keys[] = {
+        {"Pss", AFZ_PROC_PSS, 0},
+        {"Pss_Anon", AFZ_PROC_PSS_ANON, 0},
+        {"Pss_File", AFZ_PROC_PSS_FILE, 0},
+        {"Pss_Shmem", AFZ_PROC_PSS_SHMEM, 0},
+        {"Private_Dirty", AFZ_PROC_PRIVATE_DIRTY, 0},
+        {"SwapPss", AFZ_PROC_SWAP_PSS, 0},
+};
+
+static void forget(struct afz_sample *s, const struct afz_key *keys, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                afz_sample_forget(s, (enum afz_metric)keys[i].id);
+}
 
 /* It ran another program, or calls itself something else: look at all of it again. */
 static void note_name(struct afz_proc *proc, struct afz_span comm)
@@ -138,7 +147,9 @@ static void note_name(struct afz_proc *proc, struct afz_span comm)
                 return;
         memcpy(proc->comm, name, sizeof name);
         proc->slow_next_ns = proc->command_next_ns = proc->command_step_ns = 0;
-        forget_pss(proc);
+        /* They were another program's. */
+        forget(&proc->slow, pss_keys, AFZ_COUNT_OF(pss_keys));
+        proc->pss = (struct afz_pss_record){0};
 }
 
 int afz_proc_read_fast(struct afz_proc *proc, const struct afz_env *env, struct afz_member *member,
@@ -150,6 +161,7 @@ int afz_proc_read_fast(struct afz_proc *proc, const struct afz_env *env, struct 
         struct afz_proc_statm statm;
         struct afz_proc_io io;
 
+        proc->memory_known = false;
         int r = read_file(proc, env, AFZ_PROC_STAT, buf, sizeof buf, &text);
         if (r < 0)
                 return r;
@@ -163,24 +175,20 @@ int afz_proc_read_fast(struct afz_proc *proc, const struct afz_env *env, struct 
         member->session = st.session;
         set_stat(s, env, &st);
         note_name(proc, st.comm);
+        proc->memory_known = true;
         if (st.state == 'Z' || st.state == 'X')
                 return 0; /* a zombie has no memory and no files: absent, not zero */
 
         r = read_file(proc, env, AFZ_PROC_STATM, buf, sizeof buf, &text);
         if (r == -ESRCH)
                 return r;
-        if (r == 0 && afz_proc_statm_parse(text, &statm) == 0)
+        proc->memory_known = r == 0 && afz_proc_statm_parse(text, &statm) == 0;
+        if (proc->memory_known)
                 set_statm(s, env, &statm);
         if (read_file(proc, env, AFZ_PROC_IO, buf, sizeof buf, &text) == 0 &&
             afz_proc_io_parse(text, &io) == 0)
                 set_io(s, &io);
         return 0;
-}
-
-static void forget(struct afz_sample *s, const struct afz_key *keys, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                afz_sample_forget(s, (enum afz_metric)keys[i].id);
 }
 
 static void read_status(struct afz_proc *proc, const struct afz_env *env)
@@ -199,10 +207,9 @@ static void read_status(struct afz_proc *proc, const struct afz_env *env)
         char path[64], buf[4096];
         struct afz_span text;
         proc_path(path, sizeof path, proc->pid, "status");
-        forget(&proc->slow, keys, sizeof keys / sizeof keys[0]);
+        forget(&proc->slow, keys, AFZ_COUNT_OF(keys));
         if (afz_env_read(env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text) == 0)
-                afz_span_each_key(text, keys, sizeof keys / sizeof keys[0], afz_sample_set_key,
-                                  &proc->slow);
+                afz_span_each_key(text, keys, AFZ_COUNT_OF(keys), afz_sample_set_key, &proc->slow);
 }
 
 /* Since 6.2 the kernel tells the number of open files as the folder's size; before, they are
@@ -246,8 +253,8 @@ static void read_oom_adj(struct afz_proc *proc, const struct afz_env *env)
 {
         char buf[32];
         int64_t adj;
-        ssize_t n = read_head(env, proc->pid, "oom_score_adj", buf, sizeof buf);
-        if (n > 0 && afz_span_i64((struct afz_span){buf, (size_t)n}, &adj) == 0)
+        struct afz_span text = read_head(env, proc->pid, "oom_score_adj", buf, sizeof buf);
+        if (afz_span_i64(text, &adj) == 0)
                 afz_sample_set(&proc->slow, AFZ_PROC_OOM_ADJ, adj);
 }
 
@@ -255,9 +262,7 @@ static void read_oom_adj(struct afz_proc *proc, const struct afz_env *env)
 static void read_wait(struct afz_proc *proc, const struct afz_env *env)
 {
         char buf[64];
-        ssize_t n = read_head(env, proc->pid, "wchan", buf, sizeof buf);
-        struct afz_span text = {buf, n > 0 ? (size_t)n : 0};
-        text = afz_span_trim(text);
+        struct afz_span text = afz_span_trim(read_head(env, proc->pid, "wchan", buf, sizeof buf));
         if (text.n == 0 || afz_span_eq(text, "0"))
                 proc->wait[0] = '\0';
         else
@@ -315,14 +320,14 @@ static void read_command(struct afz_proc *proc, const struct afz_env *env,
                          const struct afz_proc *parent, bool is_root)
 {
         char variables[8192];
-        ssize_t n = read_head(env, proc->pid, "cmdline", proc->cmdline, sizeof proc->cmdline);
-        proc->cmdline_len = (uint16_t)(n > 0 ? n : 0);
+        struct afz_span cmdline =
+                read_head(env, proc->pid, "cmdline", proc->cmdline, sizeof proc->cmdline);
+        proc->cmdline_len = (uint16_t)cmdline.n;
         show_command(proc);
-        n = read_head(env, proc->pid, "environ", variables, sizeof variables);
         proc->role = afz_role_guess(&(struct afz_role_clues){
                 .comm = afz_span_str(proc->comm),
-                .cmdline = {proc->cmdline, proc->cmdline_len},
-                .environ = {variables, n > 0 ? (size_t)n : 0},
+                .cmdline = cmdline,
+                .environ = read_head(env, proc->pid, "environ", variables, sizeof variables),
                 .parent_cmdline = {parent ? parent->cmdline : "", parent ? parent->cmdline_len : 0},
                 .parent_role = parent ? parent->role.role : AFZ_ROLE_OTHER,
                 .is_root = is_root,
@@ -355,23 +360,6 @@ void afz_proc_read_slow(struct afz_proc *proc, const struct afz_env *env,
                 proc->slow_next_ns += proc->pid * 37 % 10 * (pace.slow_ns / 10);
 }
 
-static const struct afz_key pss_keys[] = {
-        {"Pss", AFZ_PROC_PSS, 0},
-        {"Pss_Anon", AFZ_PROC_PSS_ANON, 0},
-        {"Pss_File", AFZ_PROC_PSS_FILE, 0},
-        {"Pss_Shmem", AFZ_PROC_PSS_SHMEM, 0},
-        {"Private_Dirty", AFZ_PROC_PRIVATE_DIRTY, 0},
-        {"SwapPss", AFZ_PROC_SWAP_PSS, 0},
-};
-enum { PSS_KEYS = sizeof pss_keys / sizeof pss_keys[0] };
-
-/* They were another program's. */
-static void forget_pss(struct afz_proc *proc)
-{
-        forget(&proc->slow, pss_keys, PSS_KEYS);
-        proc->pss = (struct afz_pss_record){0};
-}
-
 static int64_t held_bytes(const struct afz_proc *proc, const struct afz_sample *s)
 {
         return afz_sample_or(s, AFZ_PROC_RSS_ANON, 0) +
@@ -388,12 +376,12 @@ void afz_proc_read_pss(struct afz_proc *proc, const struct afz_env *env, struct 
         (void)afz_sample_get(fast, AFZ_PROC_RSS, &rss);
         proc_path(path, sizeof path, proc->pid, "smaps_rollup");
         int r = afz_env_read(env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text);
-        uint64_t end_ns = afz_env_now(env);
-        afz_pss_gate_took(gate, &proc->pss, end_ns, end_ns - start_ns, (uint64_t)rss);
+        /* Counted from the tick's own time: by it the age of the figures is reckoned. */
+        afz_pss_gate_took(gate, &proc->pss, fast->t_ns, afz_env_now(env) - start_ns, (uint64_t)rss);
         if (r < 0)
                 return;
-        forget(&proc->slow, pss_keys, PSS_KEYS);
-        afz_span_each_key(text, pss_keys, PSS_KEYS, afz_sample_set_key, &proc->slow);
+        forget(&proc->slow, pss_keys, AFZ_COUNT_OF(pss_keys));
+        afz_span_each_key(text, pss_keys, AFZ_COUNT_OF(pss_keys), afz_sample_set_key, &proc->slow);
         proc->held_at_pss_bytes = held_bytes(proc, fast);
 }
 

@@ -40,6 +40,9 @@ struct afz_proc {
         int fd[AFZ_PROC_FILES]; /* -1: not kept open */
         uint64_t slow_next_ns, threads_next_ns, command_next_ns, command_step_ns;
         uint64_t tally[AFZ_TALLIES]; /* as last seen; what has grown since goes to the job's sum */
+        /* Its memory was read in this tick, or it has none any more. False: it is missing from any
+         * sum. */
+        bool memory_known;
         struct afz_pss_record pss;
         uint64_t pss_births;       /* of the job at that reading: a fork divides the pages anew */
         int64_t held_at_pss_bytes; /* anonymous memory, in RAM and in swap, at that reading */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "count_of.h"
+
 int afz_kmsg_parse(struct afz_span record, struct afz_kmsg *ret)
 {
         struct afz_kmsg k = {0};
@@ -56,7 +58,7 @@ static const struct pattern patterns[] = {
 static int number_before(const char *start, const char *end, uint64_t *ret)
 {
         const char *p = end;
-        while (p > start && p[-1] >= '0' && p[-1] <= '9')
+        while (p > start && afz_is_digit(p[-1]))
                 p--;
         /* "name[123" or "name:123": the name may end in digits of its own. */
         if (p == start || (p[-1] != '[' && p[-1] != ':'))
@@ -98,7 +100,7 @@ int afz_kmsg_recognise(const struct afz_kmsg *line, struct afz_kmsg_event *ret)
 {
         if (line->facility != 0)
                 return -ENODATA;
-        for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(patterns); i++) {
                 uint64_t code;
                 if (match(&patterns[i], line->text, &code) < 0 || code > INT64_MAX)
                         continue;

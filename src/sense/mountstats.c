@@ -1,9 +1,10 @@
 #include "mountstats.h"
 
 #include <errno.h>
+#include <string.h>
 
-/* "device SOURCE mounted on POINT with fstype TYPE ...": 1 and the point when the line is the head
- * of a mount. A mount without a source has "no device mounted on POINT ...". */
+/* "device SOURCE mounted on POINT with fstype TYPE ...": whether the line is the head of a
+ * mount, and where. A mount without a source has "no device mounted on POINT ...". */
 static bool is_head(struct afz_span line, struct afz_span *ret_point)
 {
         struct afz_span word;
@@ -95,7 +96,7 @@ int afz_mountstats_find(struct afz_span text, struct afz_span point, struct afz_
                         continue;
                 struct afz_mountstats s = take_section(&text);
                 if (here.n == point.n && afz_span_starts(here, "/") &&
-                    __builtin_memcmp(here.p, point.p, here.n) == 0)
+                    memcmp(here.p, point.p, here.n) == 0)
                         found = s;
         }
         if (!found.has_bytes && !found.has_ops)

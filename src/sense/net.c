@@ -138,8 +138,10 @@ static void add_interface(struct net_sense *n, const struct afz_netdev *dev, str
 {
         uint64_t errors;
         struct place *p = place_of(n, dev->name);
-        if (!p)
+        if (!p) {
+                out->dropped++;
                 return;
+        }
         update_link(n, p);
         p->reading = n->reading;
         struct afz_sample *s = afz_batch_add(

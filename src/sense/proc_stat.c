@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "count_of.h"
+
 /* Fields of /proc/PID/stat by their number in proc(5). */
 enum {
         FIELD_PPID = 4,
@@ -39,7 +41,7 @@ static const char *take_field(const char *p, const char *end, int number, uint64
         bool negative = ++p < end && *p == '-';
         p += negative;
         const char *digits = p;
-        for (; p < end && *p >= '0' && *p <= '9'; p++)
+        for (; p < end && afz_is_digit(*p); p++)
                 value = value * 10 + (uint64_t)(*p - '0');
         /* What is longer than 19 digits may have wrapped: the slow way knows. */
         if (p - digits > 19 &&
@@ -128,7 +130,7 @@ int afz_proc_io_parse(struct afz_span text, struct afz_proc_io *ret)
                 {"write_bytes", 3, 0},
                 {"cancelled_write_bytes", 4, 0},
         };
-        _Static_assert(sizeof keys / sizeof keys[0] == IO_KEYS, "a place for each");
+        _Static_assert(AFZ_COUNT_OF(keys) == IO_KEYS, "a place for each");
         struct io_values io = {.seen = 0};
         /* Each key once: five times the same one is not five keys. */
         if (afz_span_each_key(text, keys, IO_KEYS, set_io, &io) != IO_KEYS ||

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "count_of.h"
 #include "psi_parse.h"
 #include "sense.h"
 
@@ -20,7 +21,7 @@ static const struct row rows[] = {
         {"pressure/io", AFZ_PSI_IO_SOME, AFZ_PSI_IO_FULL, AFZ_PSI_IO_SOME_AVG10,
          AFZ_PSI_IO_FULL_AVG10},
 };
-enum { ROWS = sizeof rows / sizeof rows[0] };
+enum { ROWS = AFZ_COUNT_OF(rows) };
 
 struct state {
         int fd[ROWS];

@@ -4,8 +4,8 @@
  *
  * The contract of a sense:
  * - open() finds out once what is there, keeps descriptors, and may allocate. -ENODATA: this
- * machine does not offer it (no PSI, no GPU); -EACCES: we may not look. Either way the sense is
- * left out and the row's `absent` or `denied` text says what that means and what would help.
+ *   machine does not offer it (no PSI, no GPU); -EACCES: we may not look. Either way the sense is
+ *   left out and the row's `absent` or `denied` text says what that means and what would help.
  * - read() fills the batch it is given. It allocates nothing, never blocks, and sets only what it
  *   really learnt. It returns 0, or -errno when nothing could be read this time (the engine then
  *   drops the batch and says so); a part that is missing is no error, it just stays absent.

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "count_of.h"
 #include "dir.h"
 
 /* A running machine is in this range; what a thermometer says beyond it is its way to say "broken"
@@ -27,7 +28,7 @@ int afz_sensor_parse(enum afz_sensor_form form, const char *text, size_t n, int6
                         *ret = 1;
                         return 0;
                 }
-                for (size_t i = 0; i < sizeof charging / sizeof charging[0]; i++) {
+                for (size_t i = 0; i < AFZ_COUNT_OF(charging); i++) {
                         if (afz_span_eq(word, charging[i])) {
                                 *ret = 0;
                                 return 0;
@@ -153,8 +154,8 @@ static void add_input(struct afz_sensor_list *list, const struct afz_env *env, c
         size_t n = strlen(input);
         static const char ending[] = "_input";
         /* "temp12_input" -> "temp12" */
-        if (strncmp(input, "temp", 4) != 0 || input[4] < '0' || input[4] > '9' ||
-            n < sizeof ending - 1 || strcmp(input + n - (sizeof ending - 1), ending) != 0 ||
+        if (strncmp(input, "temp", 4) != 0 || !afz_is_digit(input[4]) || n < sizeof ending - 1 ||
+            strcmp(input + n - (sizeof ending - 1), ending) != 0 ||
             n - (sizeof ending - 1) >= sizeof base)
                 return;
         snprintf(base, sizeof base, "%.*s", (int)(n - (sizeof ending - 1)), input);
@@ -193,7 +194,7 @@ static void add_hwmon(struct afz_sensor_list *list, const struct afz_env *env, c
         if (afz_path(path, sizeof path, "class/hwmon/%s/name", hwmon) < 0 ||
             read_word(env, path, chip, sizeof chip) < 0 || repeats_zone(env, hwmon))
                 return;
-        for (size_t i = 0; i < sizeof waits_for_device / sizeof waits_for_device[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(waits_for_device); i++)
                 if (strcmp(chip, waits_for_device[i]) == 0)
                         return;
         if (afz_path(path, sizeof path, "class/hwmon/%s", hwmon) < 0)
@@ -256,7 +257,7 @@ size_t afz_sensor_list_fill(struct afz_sensor_list *list, const struct afz_env *
                 {"class/powercap", add_domain},
         };
         list->count = 0;
-        for (size_t i = 0; i < sizeof class / sizeof class[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(class); i++) {
                 struct afz_dir dir;
                 int r = afz_dir_open(&dir, env, AFZ_ROOT_SYS, class[i].folder);
                 while (r >= 0 && (r = afz_dir_next(&dir)) > 0)

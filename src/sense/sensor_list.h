@@ -15,8 +15,7 @@
 #include "metric.h"
 
 enum {
-        AFZ_THERMOMETERS_MAX =
-                64, /* a server has one a core, which is more than anybody looks at */
+        AFZ_THERMOMETERS_MAX = 64, /* a server has one a core: more than anybody looks at */
         AFZ_SUPPLIES_MAX = 32,
         AFZ_SENSOR_FILES = 2, /* what is read again and again: a supply has two */
 };

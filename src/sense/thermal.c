@@ -74,8 +74,10 @@ static void add_sensor(struct thermal_sense *t, struct afz_sensor *sensor, struc
         int64_t value[AFZ_SENSOR_FILES];
         bool has[AFZ_SENSOR_FILES], any = false;
         uint64_t before = afz_env_now(t->env);
-        for (size_t i = 0; i < sensor->files; i++)
-                any |= has[i] = read_file(&sensor->file[i], &value[i]);
+        for (size_t i = 0; i < sensor->files; i++) {
+                has[i] = read_file(&sensor->file[i], &value[i]);
+                any |= has[i];
+        }
         sensor->slow = afz_env_now(t->env) - before > SLOW_NS;
         if (!any)
                 return;

@@ -41,13 +41,11 @@ static const struct {
         uint64_t share;      /* a look that took t is followed by none for this many t */
         uint64_t longest_ns; /* but never for longer than this */
 } look = {
-        .share = 2000, /* 0.05 % of a core: 300 ms after a look of 150 us */
-        .longest_ns =
-                1000000000, /* 1 s: memory that a new child takes shows in the machine's at once */
+        .share = 2000,            /* 0.05 % of a core: 300 ms after a look of 150 us */
+        .longest_ns = 1000000000, /* 1 s: what a new child takes shows in the machine's RAM */
 };
 
-/* Strangers we can remember: more than a busy machine has. What does not fit is only asked again.
- */
+/* Strangers we can remember: more than a busy machine has at a time. */
 #define MAX_STRANGERS 65536
 
 static int read_stat(const struct afz_env *env, uint64_t pid, char *buf, size_t cap,
@@ -191,6 +189,15 @@ static int collect(struct afz_tree *t)
         return r;
 }
 
+/* Full of those that died long ago, it is begun anew: the living are asked once more. */
+static void note_stranger(struct afz_tree *t, const struct candidate *c)
+{
+        if (afz_map_put(t->stranger, c->pid, c->inode) == 0)
+                return;
+        afz_map_clear(t->stranger);
+        (void)afz_map_put(t->stranger, c->pid, c->inode);
+}
+
 /* Takes in candidates until none follows: a chain of three may have been born since the last look,
  * and after a wrap of pids a child's number can be smaller than its parent's. */
 static void adopt(struct afz_tree *t)
@@ -205,7 +212,7 @@ static void adopt(struct afz_tree *t)
         }
         for (size_t i = 0; i < t->candidates; i++)
                 if (!t->candidate[i].taken)
-                        (void)afz_map_put(t->stranger, t->candidate[i].pid, t->candidate[i].inode);
+                        note_stranger(t, &t->candidate[i]);
 }
 
 /* The pid that the kernel gave out last: the fifth word of /proc/loadavg. */

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "count_of.h"
 #include "sense.h"
 
 /* No line of vmstat is longer: a name of at most 40 bytes and a number of at most 20. */
 #define LONGEST_LINE 64
-
-#define COUNT_OF(a)  (sizeof(a) / sizeof((a)[0]))
 
 struct state {
         const struct afz_env *env;
@@ -77,7 +76,7 @@ static int vm_read(void *p, struct afz_batch *out)
         struct afz_sample *s = afz_batch_add(out, (struct afz_subject){AFZ_KIND_VM, 0, 0}, "vm");
         if (!s)
                 return -ENOSPC;
-        afz_span_each_key((struct afz_span){buf, (size_t)n}, keys, COUNT_OF(keys),
+        afz_span_each_key((struct afz_span){buf, (size_t)n}, keys, AFZ_COUNT_OF(keys),
                           afz_sample_add_key, s);
         pages_to_bytes(s, AFZ_VM_SWAP_IN, st->env->page_bytes);
         pages_to_bytes(s, AFZ_VM_SWAP_OUT, st->env->page_bytes);

@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "count_of.h"
+
 enum { BAD = 0xfffd };
 
 /* Strict: overlong forms, surrogates and what is cut short are BAD, and one byte is taken. */
@@ -16,7 +18,7 @@ static uint32_t take_code(const char **text, const char *end)
         const unsigned char *p = (const unsigned char *)*text;
         size_t have = (size_t)(end - *text);
 
-        for (size_t i = 0; i < sizeof form / sizeof form[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(form); i++) {
                 if ((*p & form[i].mask) != form[i].lead || have <= i)
                         continue;
                 uint32_t code = *p & (uint32_t)(unsigned char)~form[i].mask;
@@ -75,7 +77,7 @@ static const struct range ranges[] = {
 
 static int columns_of(uint32_t code)
 {
-        size_t low = 0, high = sizeof ranges / sizeof ranges[0];
+        size_t low = 0, high = AFZ_COUNT_OF(ranges);
         while (low < high) {
                 size_t mid = (low + high) / 2;
                 if (code > ranges[mid].to)
@@ -130,7 +132,7 @@ char afz_glyph_ascii(const char glyph[AFZ_GLYPH_BYTES])
         };
         if (!((unsigned char)glyph[0] & 0x80))
                 return glyph[0];
-        for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(table); i++)
                 if (memcmp(table[i].glyph, glyph, AFZ_GLYPH_BYTES) == 0)
                         return table[i].ascii;
         return '?';

@@ -182,8 +182,6 @@ void afz_json_tick(struct afz_json_view *view, struct afz_out *out, const struct
 
 void afz_json_metrics(struct afz_out *out)
 {
-        static const char *const types[] = {
-                [AFZ_GAUGE] = "gauge", [AFZ_COUNTER] = "counter", [AFZ_FACT] = "fact"};
         struct afz_json j = {.out = out};
 
         afz_json_open(&j, '[');
@@ -197,7 +195,7 @@ void afz_json_metrics(struct afz_out *out)
                         afz_json_str(&j, kind->plural ? kind->plural : kind->name);
                         afz_json_key(&j, "name"), afz_json_str(&j, m->name);
                         afz_json_key(&j, "unit"), afz_json_str(&j, afz_unit_name(m->unit));
-                        afz_json_key(&j, "type"), afz_json_str(&j, types[m->type]);
+                        afz_json_key(&j, "type"), afz_json_str(&j, afz_metric_type_name(m->type));
                         afz_json_key(&j, "meaning"), afz_json_str(&j, m->meaning);
                         afz_json_close(&j, '}');
                 }

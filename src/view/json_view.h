@@ -4,11 +4,11 @@
  *
  *      {"schema":1,"t_ns":…,"wall_ns":…,"tick":…,"job_pid":…|null,
  *       "limit":{"kind":"disk","text":"…"},
- *       "host":{"mem_total_bytes":…,…,"rates":{"swap_in_bytes_per_s":…,…}}, "psi":{…}, "job":{…},
- * "self":{…}, "cpu":{…all cores…}, "cpus":[{"core":0,…},…],
- *       "processes":[{"pid":…,"start":…,"name":…,"command":…,"note":…,"state":"S","role":"main",…,"rates":{…}},…],
- *       "cgroups":[…],"disks":[…],"filesystems":[…],"interfaces":[…],"thermometers":[…],"supplies":[…],
- *       "gpus":[…],"gpu_processes":[…],
+ *       "host":{"mem_total_bytes":…,…},"vm":{…,"rates":{"swap_in_bytes_per_s":…,…}},"psi":{…},
+ *       "cpu":{…all cores…},"cpus":[{"core":0,…},…],"job":{…},
+ *       "processes":[{"pid":…,"start":…,"name":…,"command":…,"note":…,"state":"S",…},…],
+ *       "cgroups":[…],"disks":[…],"filesystems":[…],"interfaces":[…],
+ *       "thermometers":[…],"supplies":[…],"gpus":[…],"gpu_processes":[…],"self":{…},
  *       "events":[{"t_ns":…,"kind":"oom-kill","code":…,"text":…},…],"events_missed":0,
  *       "unavailable":[{"sense":"gpu","why":"…"},…]}
  *

@@ -1,5 +1,6 @@
 #include "live.h"
 
+#include "count_of.h"
 #include "key.h"
 #include "live_parts.h"
 #include "quantity.h"
@@ -144,7 +145,7 @@ static const char *job_command(const struct afz_frame *frame, char *buf, size_t 
                 return frame->state->command;
         if (frame->window->job_pid == 0)
                 return "the whole machine";
-        root = afz_live_find(frame, AFZ_KIND_PROC, frame->window->job_pid);
+        root = afz_window_find(frame->window, AFZ_KIND_PROC, frame->window->job_pid);
         return root ? afz_live_command(root, buf, cap) : "";
 }
 
@@ -243,7 +244,7 @@ static int draw_cost(const struct afz_frame *frame, struct afz_rect at)
                 afz_out_str(&out, AFZ_ABSENT);
         }
         afz_out_str(&out, " of a core");
-        if (afz_live_gauge(frame->self, AFZ_SELF_RSS, &rss)) {
+        if (afz_sample_get_u64(frame->self, AFZ_SELF_RSS, &rss)) {
                 afz_out_str(&out, ", ");
                 afz_out_str(&out, afz_figure_size(buf, rss));
         }
@@ -264,7 +265,7 @@ static void draw_footer(const struct afz_frame *frame, struct afz_rect at)
                 {"p", "pause"}, {"g", "gpus"}, {"i", "info"},
         };
         int end = draw_cost(frame, at) - 2, x = at.x;
-        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(keys); i++) {
                 if (x + 2 + afz_glyph_columns(keys[i].word) > end)
                         return;
                 x += afz_screen_put(frame->screen, x, at.y, 1, AFZ_BOLD(AFZ_COLOR_DEFAULT),
@@ -288,18 +289,14 @@ static void draw_footer(const struct afz_frame *frame, struct afz_rect at)
         }
 }
 
-static void look_over(struct afz_frame *frame)
+static unsigned count_gpus(const struct afz_window *window)
 {
-        const struct afz_window *w = frame->window;
-        for (size_t i = 0; i < w->sources; i++) {
-                const struct afz_batch *b = w->source[i].now;
-                for (size_t k = 0; b && k < b->count; k++) {
-                        const struct afz_sample *s = &b->sample[k];
-                        frame->kinds[i] |= UINT32_C(1) << s->subject.kind;
-                        frame->gpus += s->subject.kind == AFZ_KIND_GPU &&
-                                       !afz_sample_has(s, AFZ_GPU_PARENT);
-                }
-        }
+        size_t cursor = 0;
+        const struct afz_sample *s;
+        unsigned gpus = 0;
+        while ((s = afz_window_next(window, AFZ_KIND_GPU, &cursor)))
+                gpus += !afz_sample_has(s, AFZ_GPU_PARENT);
+        return gpus;
 }
 
 static struct afz_frame begin(struct afz_screen *screen, const struct afz_window *window,
@@ -308,15 +305,15 @@ static struct afz_frame begin(struct afz_screen *screen, const struct afz_window
         struct afz_frame frame = {.screen = screen, .window = window, .state = state};
         uint64_t n;
 
-        look_over(&frame);
-        frame.host = afz_live_one(&frame, AFZ_KIND_HOST);
-        frame.psi = afz_live_one(&frame, AFZ_KIND_PSI);
-        frame.cpu = afz_live_find(&frame, AFZ_KIND_CPU, AFZ_CPU_ALL);
-        frame.job = afz_live_one(&frame, AFZ_KIND_JOB);
-        frame.self = afz_live_one(&frame, AFZ_KIND_SELF);
+        frame.gpus = count_gpus(window);
+        frame.host = afz_window_one(window, AFZ_KIND_HOST);
+        frame.psi = afz_window_one(window, AFZ_KIND_PSI);
+        frame.cpu = afz_window_find(window, AFZ_KIND_CPU, AFZ_CPU_ALL);
+        frame.job = afz_window_one(window, AFZ_KIND_JOB);
+        frame.self = afz_window_one(window, AFZ_KIND_SELF);
         if (window->job_pid)
                 frame.ended = state->job_ended ||
-                              (afz_live_gauge(frame.job, AFZ_JOB_PROCESSES, &n) && n == 0);
+                              (afz_sample_get_u64(frame.job, AFZ_JOB_PROCESSES, &n) && n == 0);
         return frame;
 }
 

@@ -59,7 +59,7 @@ enum afz_live_answer {
         AFZ_LIVE_QUIT
 };
 
-/* Applies a key (enum afz_key or a character). */
+/* Applies a key (enum afz_keypress, or a character). */
 enum afz_live_answer afz_live_key(struct afz_live_state *state, int key);
 
 #endif

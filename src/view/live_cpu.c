@@ -23,7 +23,7 @@ static int count_cores(const struct afz_frame *frame)
         size_t cursor = 0;
         const struct afz_sample *s;
         int cores = 0;
-        while ((s = afz_live_next(frame, AFZ_KIND_CPU, &cursor)))
+        while ((s = afz_window_next(frame->window, AFZ_KIND_CPU, &cursor)))
                 cores += s->subject.id != AFZ_CPU_ALL;
         return cores;
 }
@@ -40,7 +40,7 @@ static void draw_cores(const struct afz_frame *frame, int x, int y, int w)
         if (cores == 0 || w < 4)
                 return;
         int group = (cores + w - 1) / w, pitch = 3 * cores <= w ? 3 : 1;
-        while ((s = afz_live_next(frame, AFZ_KIND_CPU, &cursor))) {
+        while ((s = afz_window_next(frame->window, AFZ_KIND_CPU, &cursor))) {
                 double busy;
                 if (s->subject.id == AFZ_CPU_ALL)
                         continue;
@@ -68,11 +68,11 @@ static void cpu_tail(const struct afz_frame *frame, int x, int y, int end)
                                   AFZ_COLOR_JOB);
         }
         if (afz_live_share(frame, frame->cpu, AFZ_CPU_IOWAIT, &share) &&
-            afz_live_gauge(frame->cpu, AFZ_CPU_CORES, &cores) && cores)
+            afz_sample_get_u64(frame->cpu, AFZ_CPU_CORES, &cores) && cores)
                 x = afz_live_pair(frame, x, y, end, "iowait",
                                   afz_figure_percent(buf, share / (double)cores),
                                   AFZ_COLOR_DEFAULT);
-        if (afz_live_gauge(frame->cpu, AFZ_CPU_LOAD1, &load))
+        if (afz_sample_get_u64(frame->cpu, AFZ_CPU_LOAD1, &load))
                 afz_live_pair(frame, x, y, end, "load", afz_figure_tenths(buf, (double)load / 100),
                               AFZ_COLOR_DEFAULT);
 }
@@ -150,7 +150,7 @@ static void cpu_aside(const struct afz_frame *frame, int width, struct afz_out *
 {
         uint64_t cores;
         (void)width;
-        if (afz_live_gauge(frame->cpu, AFZ_CPU_CORES, &cores)) {
+        if (afz_sample_get_u64(frame->cpu, AFZ_CPU_CORES, &cores)) {
                 afz_out_u64(out, cores);
                 afz_out_str(out, cores == 1 ? " core" : " cores");
         }

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "count_of.h"
 #include "live_parts.h"
 
 enum { BAR = 14 };
@@ -72,8 +73,8 @@ static void draw_filesystem(const struct afz_frame *frame, const struct afz_samp
 {
         char buf[AFZ_FIGURE_CAP], type[24] = "files";
         uint64_t total = 0, available = 0;
-        bool known = afz_live_gauge(fs, AFZ_FS_TOTAL, &total) && total &&
-                     afz_live_gauge(fs, AFZ_FS_AVAILABLE, &available);
+        bool known = afz_sample_get_u64(fs, AFZ_FS_TOTAL, &total) && total &&
+                     afz_sample_get_u64(fs, AFZ_FS_AVAILABLE, &available);
         double share = known && available < total ? 1 - (double)available / (double)total : 0;
         int x = words_from(at), end = at.x + at.w;
 
@@ -142,10 +143,10 @@ static int disk_rows(const struct afz_frame *frame, int width, enum afz_room roo
         static const int most[AFZ_ROOMS] = {0, 2, 6, 8};
         int n = 0;
         (void)width;
-        for (size_t i = 0; i < sizeof sorts / sizeof sorts[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(sorts); i++) {
                 size_t cursor = 0;
                 const struct afz_sample *s;
-                while ((s = afz_live_next(frame, sorts[i].kind, &cursor)))
+                while ((s = afz_window_next(frame->window, sorts[i].kind, &cursor)))
                         n += sorts[i].counts(frame, s);
         }
         return n < most[room] ? n : most[room];
@@ -154,10 +155,10 @@ static int disk_rows(const struct afz_frame *frame, int width, enum afz_room roo
 static void draw_disk(const struct afz_frame *frame, struct afz_rect at)
 {
         int row = 0;
-        for (size_t i = 0; i < sizeof sorts / sizeof sorts[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(sorts); i++) {
                 size_t cursor = 0;
                 const struct afz_sample *s;
-                while (row < at.h && (s = afz_live_next(frame, sorts[i].kind, &cursor)))
+                while (row < at.h && (s = afz_window_next(frame->window, sorts[i].kind, &cursor)))
                         if (sorts[i].counts(frame, s))
                                 sorts[i].draw(frame, s,
                                               (struct afz_rect){at.x, at.y + row++, at.w, 1});

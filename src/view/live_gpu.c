@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "count_of.h"
 #include "live_parts.h"
 
 static bool is_instance(const struct afz_sample *gpu)
@@ -9,7 +10,7 @@ static bool is_instance(const struct afz_sample *gpu)
 
 static const struct afz_sample *next_gpu(const struct afz_frame *frame, size_t *cursor)
 {
-        return afz_live_next(frame, AFZ_KIND_GPU, cursor);
+        return afz_window_next(frame->window, AFZ_KIND_GPU, cursor);
 }
 
 static int count_all(const struct afz_frame *frame)
@@ -27,7 +28,7 @@ static const struct afz_sample *next_holder(const struct afz_frame *frame,
 {
         const struct afz_sample *s;
         int64_t number;
-        while ((s = afz_live_next(frame, AFZ_KIND_GPU_PROC, cursor)))
+        while ((s = afz_window_next(frame->window, AFZ_KIND_GPU_PROC, cursor)))
                 if (afz_sample_get(s, AFZ_GPU_PROC_GPU, &number) &&
                     (uint64_t)number == gpu->subject.id)
                         return s;
@@ -41,7 +42,7 @@ static uint64_t held_by_job(const struct afz_frame *frame, const struct afz_samp
         uint64_t sum = 0, v;
         while ((s = next_holder(frame, gpu, &cursor)))
                 if (afz_sample_or(s, AFZ_GPU_PROC_IN_JOB, 0) == 1 &&
-                    afz_live_gauge(s, AFZ_GPU_PROC_MEM, &v))
+                    afz_sample_get_u64(s, AFZ_GPU_PROC_MEM, &v))
                         sum += v;
         return sum;
 }
@@ -60,8 +61,8 @@ static void draw_vram_bar(const struct afz_frame *frame, const struct afz_sample
                           int w)
 {
         uint64_t total = 0, used = 0, job = held_by_job(frame, gpu);
-        afz_live_gauge(gpu, AFZ_GPU_MEM_TOTAL, &total);
-        afz_live_gauge(gpu, AFZ_GPU_MEM_USED, &used);
+        afz_sample_get_u64(gpu, AFZ_GPU_MEM_TOTAL, &total);
+        afz_sample_get_u64(gpu, AFZ_GPU_MEM_USED, &used);
         if (job > used)
                 job = used;
         struct afz_part parts[] = {
@@ -76,7 +77,7 @@ static void put_util(const struct afz_frame *frame, const struct afz_sample *gpu
 {
         char buf[AFZ_FIGURE_CAP];
         uint64_t v = 0;
-        bool known = afz_live_gauge(gpu, AFZ_GPU_UTIL, &v);
+        bool known = afz_sample_get_u64(gpu, AFZ_GPU_UTIL, &v);
         afz_screen_put_right(frame->screen, x, y, 5, AFZ_STYLE(AFZ_COLOR_DEFAULT),
                              known ? afz_figure_percent(buf, (double)v / 10000) : AFZ_ABSENT);
 }
@@ -94,8 +95,8 @@ static void put_unit(const struct afz_frame *frame, int x, int y, int w, bool kn
 static void put_heat(const struct afz_frame *frame, const struct afz_sample *gpu, int x, int y)
 {
         uint64_t temp = 0, limit = 0;
-        bool known = afz_live_gauge(gpu, AFZ_GPU_TEMP, &temp);
-        double share = afz_live_gauge(gpu, AFZ_GPU_TEMP_SLOWDOWN, &limit) && limit
+        bool known = afz_sample_get_u64(gpu, AFZ_GPU_TEMP, &temp);
+        double share = afz_sample_get_u64(gpu, AFZ_GPU_TEMP_SLOWDOWN, &limit) && limit
                                ? (double)temp / (double)limit
                                : 0;
         put_unit(frame, x, y, 6, known, (temp + 500) / 1000, "°C",
@@ -107,9 +108,9 @@ static void put_power(const struct afz_frame *frame, const struct afz_sample *gp
                       bool with_limit)
 {
         uint64_t power = 0, limit;
-        bool known = afz_live_gauge(gpu, AFZ_GPU_POWER, &power);
+        bool known = afz_sample_get_u64(gpu, AFZ_GPU_POWER, &power);
         put_unit(frame, x, y, 6, known, (power + 500) / 1000, " W", AFZ_COLOR_DEFAULT);
-        if (with_limit && afz_live_gauge(gpu, AFZ_GPU_POWER_LIMIT, &limit)) {
+        if (with_limit && afz_sample_get_u64(gpu, AFZ_GPU_POWER_LIMIT, &limit)) {
                 afz_screen_put(frame->screen, x + 7, y, 2, AFZ_STYLE(AFZ_COLOR_QUIET), "of");
                 put_unit(frame, x + 9, y, 6, true, (limit + 500) / 1000, " W", AFZ_COLOR_QUIET);
         }
@@ -131,8 +132,8 @@ static void draw_one(const struct afz_frame *frame, const struct afz_sample *gpu
         struct afz_columns c = afz_live_columns(at);
         char label[24];
         uint64_t total = 0, used = 0;
-        bool has_total = afz_live_gauge(gpu, AFZ_GPU_MEM_TOTAL, &total);
-        bool has_used = afz_live_gauge(gpu, AFZ_GPU_MEM_USED, &used);
+        bool has_total = afz_sample_get_u64(gpu, AFZ_GPU_MEM_TOTAL, &total);
+        bool has_used = afz_sample_get_u64(gpu, AFZ_GPU_MEM_USED, &used);
         double share = has_total && total ? (double)used / (double)total : 0;
 
         afz_live_label(frame, at.x, at.y, gpu_label(gpu, label, sizeof label));
@@ -156,11 +157,11 @@ static void draw_holders(const struct afz_frame *frame, const struct afz_sample 
                 x += afz_screen_put(frame->screen, x, y, end - x, AFZ_STYLE(AFZ_COLOR_QUIET),
                                     s->name) +
                      1;
-                if (afz_live_gauge(s, AFZ_GPU_PROC_PID, &v))
+                if (afz_sample_get_u64(s, AFZ_GPU_PROC_PID, &v))
                         x += afz_screen_put(frame->screen, x, y, end - x,
                                             AFZ_STYLE(AFZ_COLOR_QUIET), afz_figure_count(buf, v)) +
                              1;
-                bool known = afz_live_gauge(s, AFZ_GPU_PROC_MEM, &v);
+                bool known = afz_sample_get_u64(s, AFZ_GPU_PROC_MEM, &v);
                 x += afz_screen_put(frame->screen, x, y, end - x,
                                     AFZ_STYLE(ours ? AFZ_COLOR_JOB : AFZ_COLOR_OTHERS),
                                     known ? afz_figure_size(buf, v) : AFZ_ABSENT) +
@@ -225,7 +226,7 @@ static void draw_gpu(const struct afz_frame *frame, struct afz_rect at)
 
 static void gpu_aside(const struct afz_frame *frame, int width, struct afz_out *out)
 {
-        const struct afz_sample *first = afz_live_one(frame, AFZ_KIND_GPU);
+        const struct afz_sample *first = afz_window_one(frame->window, AFZ_KIND_GPU);
         (void)width;
         if (!first)
                 return;
@@ -260,10 +261,10 @@ static void draw_more(const struct afz_frame *frame, const struct afz_sample *gp
                 {"not mended", AFZ_GPU_ECC_UNCORRECTED, 1, ""},
                 {"last Xid", AFZ_GPU_XID, 1, ""},
         };
-        for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(facts); i++) {
                 char buf[AFZ_FIGURE_CAP];
                 uint64_t v;
-                if (!afz_live_gauge(gpu, facts[i].metric, &v))
+                if (!afz_sample_get_u64(gpu, facts[i].metric, &v))
                         continue;
                 afz_figure_count(buf, (uint64_t)((double)v / facts[i].unit + 0.5));
                 x = afz_live_pair(frame, x, y, end, facts[i].word, strcat(buf, facts[i].suffix),

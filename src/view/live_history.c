@@ -1,3 +1,4 @@
+#include "count_of.h"
 #include "live_parts.h"
 #include "quantity.h"
 
@@ -21,15 +22,16 @@ static const struct line lines[] = {
         {"swap", AFZ_STRIP_SWAP_USED, AFZ_COLOR_OTHERS, AFZ_BANDS, OF_SWAP},
 };
 
-enum { LINES = sizeof lines / sizeof lines[0], VALUE_COLUMNS = 7 };
+enum { LINES = AFZ_COUNT_OF(lines), VALUE_COLUMNS = 7 };
 
 static double vram_total(const struct afz_frame *frame)
 {
         size_t cursor = 0;
         const struct afz_sample *s;
         uint64_t sum = 0, v;
-        while ((s = afz_live_next(frame, AFZ_KIND_GPU, &cursor)))
-                if (!afz_sample_has(s, AFZ_GPU_PARENT) && afz_live_gauge(s, AFZ_GPU_MEM_TOTAL, &v))
+        while ((s = afz_window_next(frame->window, AFZ_KIND_GPU, &cursor)))
+                if (!afz_sample_has(s, AFZ_GPU_PARENT) &&
+                    afz_sample_get_u64(s, AFZ_GPU_MEM_TOTAL, &v))
                         sum += v;
         return (double)sum;
 }
@@ -40,10 +42,10 @@ static double full_of(const struct afz_frame *frame, const struct line *line)
         uint64_t v = 0;
         switch (line->scale) {
         case OF_RAM:
-                afz_live_gauge(frame->host, AFZ_HOST_MEM_TOTAL, &v);
+                afz_sample_get_u64(frame->host, AFZ_HOST_MEM_TOTAL, &v);
                 return (double)v;
         case OF_SWAP:
-                afz_live_gauge(frame->host, AFZ_HOST_SWAP_TOTAL, &v);
+                afz_sample_get_u64(frame->host, AFZ_HOST_SWAP_TOTAL, &v);
                 return (double)v;
         case OF_VRAM:
                 return vram_total(frame);

@@ -1,15 +1,11 @@
+#include "count_of.h"
 #include "key.h"
 #include "live.h"
 
 /* How often to look: steps that people think in. */
 static const uint64_t intervals_ms[] = {100, 200, 500, 1000, 2000, 5000, 10000};
 
-enum {
-        INTERVALS = sizeof intervals_ms / sizeof intervals_ms[0],
-        CTRL_C = 3,
-        CTRL_L = 12,
-        CTRL_Z = 26
-};
+enum { INTERVALS = AFZ_COUNT_OF(intervals_ms), CTRL_C = 3, CTRL_L = 12, CTRL_Z = 26 };
 
 static void step_interval(struct afz_live_state *state, bool longer)
 {

@@ -1,3 +1,4 @@
+#include "count_of.h"
 #include "live_parts.h"
 
 /* RAM as its bar shows it. In a container the limit stands for the machine's size. */
@@ -16,23 +17,23 @@ static struct ram look_at_ram(const struct afz_frame *frame)
         struct ram ram = {0};
         uint64_t available, free_bytes, limit, limit_used, need, swapped = 0;
 
-        if (!afz_live_gauge(frame->host, AFZ_HOST_MEM_TOTAL, &ram.total) ||
-            !afz_live_gauge(frame->host, AFZ_HOST_MEM_AVAILABLE, &available))
+        if (!afz_sample_get_u64(frame->host, AFZ_HOST_MEM_TOTAL, &ram.total) ||
+            !afz_sample_get_u64(frame->host, AFZ_HOST_MEM_AVAILABLE, &available))
                 return ram;
         ram.known = true;
         ram.used = less(ram.total, available);
-        if (afz_live_gauge(frame->host, AFZ_HOST_MEM_FREE, &free_bytes))
+        if (afz_sample_get_u64(frame->host, AFZ_HOST_MEM_FREE, &free_bytes))
                 ram.cache = less(available, free_bytes);
-        if (afz_live_gauge(frame->host, AFZ_HOST_LIMIT, &limit) && limit < ram.total &&
-            afz_live_gauge(frame->host, AFZ_HOST_LIMIT_USED, &limit_used)) {
+        if (afz_sample_get_u64(frame->host, AFZ_HOST_LIMIT, &limit) && limit < ram.total &&
+            afz_sample_get_u64(frame->host, AFZ_HOST_LIMIT_USED, &limit_used)) {
                 ram.limited = true;
                 ram.total = limit;
                 ram.used = limit_used;
                 ram.cache = 0;
         }
-        ram.job_known = afz_live_gauge(frame->job, AFZ_JOB_NEED, &need);
+        ram.job_known = afz_sample_get_u64(frame->job, AFZ_JOB_NEED, &need);
         if (ram.job_known) {
-                afz_live_gauge(frame->job, AFZ_JOB_SWAP, &swapped);
+                afz_sample_get_u64(frame->job, AFZ_JOB_SWAP, &swapped);
                 ram.job = less(need, swapped);
                 if (ram.job > ram.used)
                         ram.job = ram.used;
@@ -104,7 +105,7 @@ static void swap_tail(const struct afz_frame *frame, const struct afz_columns *c
         const struct afz_sample *vm = afz_window_one(frame->window, AFZ_KIND_VM);
         char buf[AFZ_FIGURE_CAP];
         int x = c->tail_x;
-        for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(ways); i++) {
                 double rate = 0;
                 bool known = afz_window_rate(frame->window, vm, ways[i].metric, &rate);
                 x = afz_live_pair(frame, x, y, c->tail_x + c->tail_w, ways[i].word,
@@ -117,11 +118,11 @@ static void draw_swap(const struct afz_frame *frame, struct afz_rect at)
 {
         struct afz_columns c = afz_live_columns(at);
         uint64_t total, free_bytes, job = 0, used = 0;
-        bool known = afz_live_gauge(frame->host, AFZ_HOST_SWAP_TOTAL, &total) &&
-                     afz_live_gauge(frame->host, AFZ_HOST_SWAP_FREE, &free_bytes);
+        bool known = afz_sample_get_u64(frame->host, AFZ_HOST_SWAP_TOTAL, &total) &&
+                     afz_sample_get_u64(frame->host, AFZ_HOST_SWAP_FREE, &free_bytes);
         if (known)
                 used = less(total, free_bytes);
-        afz_live_gauge(frame->job, AFZ_JOB_SWAP, &job);
+        afz_sample_get_u64(frame->job, AFZ_JOB_SWAP, &job);
         if (job > used)
                 job = used;
         struct afz_part parts[] = {
@@ -147,8 +148,8 @@ static void draw_shm(const struct afz_frame *frame, struct afz_rect at)
 {
         struct afz_columns c = afz_live_columns(at);
         uint64_t total = 0, used = 0;
-        bool has_total = afz_live_gauge(frame->host, AFZ_HOST_SHM_TOTAL, &total);
-        bool has_used = afz_live_gauge(frame->host, AFZ_HOST_SHM_USED, &used);
+        bool has_total = afz_sample_get_u64(frame->host, AFZ_HOST_SHM_TOTAL, &total);
+        bool has_used = afz_sample_get_u64(frame->host, AFZ_HOST_SHM_USED, &used);
         double share = has_total && total ? (double)used / (double)total : 0;
         struct afz_part part = {(double)used, AFZ_COLOR_OTHERS};
         struct afz_bar bar = {.part = &part, .parts = 1, .total = (double)total, .mark = -1};

@@ -1,3 +1,7 @@
+#include <string.h>
+
+#include "count_of.h"
+#include "glyph.h"
 #include "live_parts.h"
 #include "quantity.h"
 
@@ -78,15 +82,36 @@ static void heading(struct page *page, const char *title)
                 afz_live_rule(page->frame, page->at.x, y, page->at.w, title, NULL);
 }
 
+static void put_at(struct page *page, int y, int x, struct afz_style style, const char *text)
+{
+        if (y >= 0)
+                afz_screen_put(page->frame->screen, page->at.x + x, y, page->at.w - x, style, text);
+}
+
+/* A word and what is to be said of it. A long word has a line of its own; a long text goes on, at
+ * a blank, in the lines below. */
 static void line(struct page *page, const char *word, enum afz_color color, const char *text)
 {
-        enum { WORD = 14 };
-        struct afz_screen *s = page->frame->screen;
-        int y = next_line(page), x = page->at.x + 2;
-        if (y < 0)
-                return;
-        afz_screen_put(s, x, y, WORD - 1, AFZ_STYLE(AFZ_COLOR_QUIET), word);
-        afz_screen_put(s, x + WORD, y, page->at.w - WORD - 2, AFZ_STYLE(color), text);
+        enum { INDENT = 2, TEXT = 16, LEAST = 20 };
+        char part[256];
+        int room = page->at.w - TEXT, y = next_line(page);
+
+        put_at(page, y, INDENT, AFZ_STYLE(AFZ_COLOR_QUIET), word);
+        if (afz_glyph_columns(word) >= TEXT - INDENT)
+                y = next_line(page);
+        while (room >= LEAST && afz_glyph_columns(text) > room) {
+                int n = room < (int)sizeof part ? room : (int)sizeof part - 1;
+                while (n > 0 && text[n] != ' ')
+                        n--;
+                if (n == 0)
+                        break; /* no blank to part it at: it is cut */
+                memcpy(part, text, (size_t)n);
+                part[n] = 0;
+                put_at(page, y, TEXT, AFZ_STYLE(color), part);
+                text += n + 1;
+                y = next_line(page);
+        }
+        put_at(page, y, TEXT, AFZ_STYLE(color), text);
 }
 
 static void list_unseen(struct page *page)
@@ -101,6 +126,19 @@ static void list_unseen(struct page *page)
                 any = true;
                 line(page, s->name, AFZ_COLOR_DEFAULT,
                      s->why ? s->why : "could not be read this time");
+        }
+        uint64_t unreadable;
+        if (afz_sample_get_u64(page->frame->job, AFZ_JOB_UNREADABLE, &unreadable) &&
+            unreadable > 0) {
+                char text[128];
+                struct afz_out out = afz_out_to(-1, text, sizeof text - 1);
+                afz_out_u64(&out, unreadable);
+                afz_out_str(
+                        &out,
+                        " only in part: not the files, disk traffic and memory shares of others");
+                text[out.len] = 0;
+                line(page, "processes", AFZ_COLOR_DEFAULT, text);
+                any = true;
         }
         if (!any)
                 line(page, "", AFZ_COLOR_GOOD, "nothing is missing: every sense reads");
@@ -125,15 +163,15 @@ static void list_heat(struct page *page)
         size_t cursor = 0;
         const struct afz_sample *s;
         bool first = true;
-        while ((s = afz_live_next(page->frame, AFZ_KIND_THERMAL, &cursor))) {
+        while ((s = afz_window_next(page->frame->window, AFZ_KIND_THERMAL, &cursor))) {
                 char buf[AFZ_FIGURE_CAP + 4];
                 uint64_t temp, hot;
-                if (!afz_live_gauge(s, AFZ_THERMAL_TEMP, &temp))
+                if (!afz_sample_get_u64(s, AFZ_THERMAL_TEMP, &temp))
                         continue;
                 if (first)
                         heading(page, "temperatures");
                 first = false;
-                double share = afz_live_gauge(s, AFZ_THERMAL_HOT, &hot) && hot
+                double share = afz_sample_get_u64(s, AFZ_THERMAL_HOT, &hot) && hot
                                        ? (double)temp / (double)hot
                                        : 0;
                 afz_figure_count(buf, (temp + 500) / 1000);
@@ -151,7 +189,7 @@ static void list_cgroups(struct page *page)
         size_t cursor = 0;
         const struct afz_sample *s;
         bool first = true;
-        while ((s = afz_live_next(page->frame, AFZ_KIND_CGROUP, &cursor))) {
+        while ((s = afz_window_next(page->frame->window, AFZ_KIND_CGROUP, &cursor))) {
                 char buf[160], size[AFZ_FIGURE_CAP];
                 uint64_t v;
                 struct afz_out out = afz_out_to(-1, buf, sizeof buf - 1);
@@ -159,12 +197,14 @@ static void list_cgroups(struct page *page)
                         heading(page, "control groups");
                 first = false;
                 afz_out_str(&out, "need ");
-                afz_out_str(&out, afz_live_gauge(s, AFZ_CGROUP_NEED, &v) ? afz_figure_size(size, v)
-                                                                         : AFZ_ABSENT);
+                afz_out_str(&out, afz_sample_get_u64(s, AFZ_CGROUP_NEED, &v)
+                                          ? afz_figure_size(size, v)
+                                          : AFZ_ABSENT);
                 afz_out_str(&out, ", limit ");
-                afz_out_str(&out, afz_live_gauge(s, AFZ_CGROUP_MAX, &v) ? afz_figure_size(size, v)
-                                                                        : "none");
-                if (afz_live_gauge(s, AFZ_CGROUP_OOM_KILLS, &v)) {
+                afz_out_str(&out, afz_sample_get_u64(s, AFZ_CGROUP_MAX, &v)
+                                          ? afz_figure_size(size, v)
+                                          : "none");
+                if (afz_sample_get_u64(s, AFZ_CGROUP_OOM_KILLS, &v)) {
                         afz_out_str(&out, ", processes killed ");
                         afz_out_u64(&out, v);
                 }
@@ -193,10 +233,11 @@ static const struct {
         {"t", "the tree, or a flat list"},
         {"g", "all that is known of the GPUs"},
         {"i", "what is not seen, and why"},
-        {"+ -", "look less often, more often"},
+        {"+ -", "longer, shorter time between looks"},
         {"arrows", "scroll (also j k, page up and down)"},
         {"h ?", "this help"},
         {"", ""},
+        {"cpu", "100 % is one core; next to CPU: all"},
         {"need", "memory that cannot be dropped:"},
         {"", "anon + shared + swapped out"},
         {"pressure", "time in which some task had to wait"},
@@ -216,8 +257,8 @@ static void draw_legend(const struct afz_frame *frame, int x, int y, int end)
                 {"line", AFZ_COLOR_DEFAULT, "┃"},
         };
         bool colors = frame->screen->depth != AFZ_DEPTH_NONE;
-        for (size_t i = 0; i < sizeof parts / sizeof parts[0] && x + 10 < end; i++) {
-                bool line_mark = i + 1 == sizeof parts / sizeof parts[0];
+        for (size_t i = 0; i < AFZ_COUNT_OF(parts) && x + 10 < end; i++) {
+                bool line_mark = i + 1 == AFZ_COUNT_OF(parts);
                 afz_screen_fill(frame->screen, x, y, 2 - line_mark, AFZ_STYLE(parts[i].color),
                                 colors && !line_mark ? "█" : parts[i].plain);
                 x += 3 - line_mark;
@@ -229,7 +270,7 @@ static void draw_legend(const struct afz_frame *frame, int x, int y, int end)
 
 void afz_live_draw_help(const struct afz_frame *frame, struct afz_rect at)
 {
-        enum { LINES = sizeof help / sizeof help[0], WIDTH = 54, KEY = 11 };
+        enum { LINES = AFZ_COUNT_OF(help), WIDTH = 54, KEY = 11 };
         struct afz_style faint = AFZ_STYLE(AFZ_COLOR_FAINT);
         struct afz_screen *s = frame->screen;
         int w = at.w < WIDTH ? at.w : WIDTH, h = at.h < LINES + 4 ? at.h : LINES + 4;

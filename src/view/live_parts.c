@@ -33,44 +33,6 @@ enum afz_color afz_band_color(enum afz_band band, double value, enum afz_color f
         return value < bands[band].bad ? AFZ_COLOR_WARN : AFZ_COLOR_BAD;
 }
 
-const struct afz_sample *afz_live_next(const struct afz_frame *frame, enum afz_kind kind,
-                                       size_t *cursor)
-{
-        size_t before = 0;
-        for (size_t i = 0; i < frame->window->sources; i++) {
-                const struct afz_batch *b = frame->window->source[i].now;
-                if (!b)
-                        continue;
-                size_t from = *cursor > before ? *cursor - before : 0;
-                for (size_t k = from; k < b->count && frame->kinds[i] >> kind & 1; k++) {
-                        if (b->sample[k].subject.kind != kind)
-                                continue;
-                        *cursor = before + k + 1;
-                        return &b->sample[k];
-                }
-                before += b->count;
-        }
-        *cursor = before;
-        return NULL;
-}
-
-const struct afz_sample *afz_live_find(const struct afz_frame *frame, enum afz_kind kind,
-                                       uint64_t id)
-{
-        size_t cursor = 0;
-        const struct afz_sample *s;
-        while ((s = afz_live_next(frame, kind, &cursor)))
-                if (s->subject.id == id)
-                        return s;
-        return NULL;
-}
-
-const struct afz_sample *afz_live_one(const struct afz_frame *frame, enum afz_kind kind)
-{
-        size_t cursor = 0;
-        return afz_live_next(frame, kind, &cursor);
-}
-
 bool afz_live_share(const struct afz_frame *frame, const struct afz_sample *sample,
                     enum afz_metric metric, double *ret)
 {
@@ -78,15 +40,6 @@ bool afz_live_share(const struct afz_frame *frame, const struct afz_sample *samp
         if (!sample || !afz_window_rate(frame->window, sample, metric, &rate))
                 return false;
         *ret = rate / 1e9;
-        return true;
-}
-
-bool afz_live_gauge(const struct afz_sample *sample, enum afz_metric metric, uint64_t *ret)
-{
-        int64_t v;
-        if (!sample || !afz_sample_get(sample, metric, &v))
-                return false;
-        *ret = v > 0 ? (uint64_t)v : 0;
         return true;
 }
 

@@ -14,9 +14,8 @@ struct afz_frame {
         const struct afz_window *window;
         struct afz_live_state *state;
         const struct afz_sample *host, *psi, *cpu, *job, *self;
-        uint32_t kinds[AFZ_WINDOW_SOURCES]; /* bit k: this source has samples of kind k */
-        unsigned gpus;                      /* MIG instances are not counted */
-        bool ended;                         /* there was a job, and it is over */
+        unsigned gpus; /* MIG instances are not counted */
+        bool ended;    /* there was a job, and it is over */
 };
 
 /* How much room a panel asks for. */
@@ -52,20 +51,9 @@ enum afz_band {
 /* `fine`, or the colour of a warning. */
 enum afz_color afz_band_color(enum afz_band band, double value, enum afz_color fine);
 
-/* As afz_window_next(), _find() and _one(), but they pass over the sources that have none of a
- * kind: with thousands of processes each walk past them would be felt. */
-const struct afz_sample *afz_live_next(const struct afz_frame *frame, enum afz_kind kind,
-                                       size_t *cursor);
-const struct afz_sample *afz_live_find(const struct afz_frame *frame, enum afz_kind kind,
-                                       uint64_t id);
-const struct afz_sample *afz_live_one(const struct afz_frame *frame, enum afz_kind kind);
-
 /* A counter of ns as a share of the time that passed: 1.0 is all of it. */
 bool afz_live_share(const struct afz_frame *frame, const struct afz_sample *sample,
                     enum afz_metric metric, double *ret);
-
-/* A gauge; false where there is no sample or it lacks it. */
-bool afz_live_gauge(const struct afz_sample *sample, enum afz_metric metric, uint64_t *ret);
 
 /* Columns that the rows of several panels have in common: label, bar, value, and a tail of words.
  */

@@ -55,8 +55,8 @@ static double key_of(const struct afz_frame *frame, enum afz_live_sort sort,
         uint64_t bytes;
         if (sort == AFZ_LIVE_BY_CPU)
                 return afz_live_cpu_of(frame, proc, &cpu) ? cpu : -1;
-        if (sort == AFZ_LIVE_BY_NEED && (afz_live_gauge(proc, AFZ_PROC_NEED, &bytes) ||
-                                         afz_live_gauge(proc, AFZ_PROC_RSS, &bytes)))
+        if (sort == AFZ_LIVE_BY_NEED && (afz_sample_get_u64(proc, AFZ_PROC_NEED, &bytes) ||
+                                         afz_sample_get_u64(proc, AFZ_PROC_RSS, &bytes)))
                 return (double)bytes;
         return -1;
 }
@@ -68,7 +68,8 @@ static void collect(const struct afz_frame *frame, struct afz_live_rows *rows)
         const struct afz_sample *s;
 
         rows->count = 0;
-        while (rows->count < MAX_ROWS && (s = afz_live_next(frame, AFZ_KIND_PROC, &cursor)))
+        while (rows->count < MAX_ROWS &&
+               (s = afz_window_next(frame->window, AFZ_KIND_PROC, &cursor)))
                 rows->row[rows->count++] = (struct afz_live_row){.proc = s,
                                                                  .key = key_of(frame, sort, s),
                                                                  .parent = NONE,

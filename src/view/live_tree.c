@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "count_of.h"
 #include "live_parts.h"
 #include "live_rows.h"
 #include "role.h"
@@ -61,7 +62,7 @@ static void draw_bytes(const struct afz_frame *frame, const struct afz_sample *p
 {
         char buf[AFZ_FIGURE_CAP];
         uint64_t bytes = 0;
-        bool known = afz_live_gauge(proc, metric, &bytes);
+        bool known = afz_sample_get_u64(proc, metric, &bytes);
         put_figure(frame, x, y, w, known, bytes == 0, afz_figure_size(buf, bytes));
 }
 
@@ -109,7 +110,7 @@ static void draw_threads(const struct afz_frame *frame, const struct afz_sample 
 {
         char buf[AFZ_FIGURE_CAP];
         uint64_t n = 0;
-        bool known = afz_live_gauge(proc, AFZ_PROC_THREADS, &n);
+        bool known = afz_sample_get_u64(proc, AFZ_PROC_THREADS, &n);
         put_figure(frame, x, y, w, known, false, afz_figure_count(buf, n));
 }
 
@@ -121,7 +122,7 @@ static const struct column columns[] = {
         {"threads", 8, 100, draw_threads},
 };
 
-enum { COLUMNS = sizeof columns / sizeof columns[0] };
+enum { COLUMNS = AFZ_COUNT_OF(columns) };
 
 static int draw_titles(const struct afz_frame *frame, struct afz_rect at)
 {
@@ -251,7 +252,7 @@ static int tree_rows(const struct afz_frame *frame, int width, enum afz_room roo
         size_t cursor = 0;
         int rows = 2; /* titles, and a row that says why there is nothing */
         (void)width;
-        while (rows < most[room] && afz_live_next(frame, AFZ_KIND_PROC, &cursor))
+        while (rows < most[room] && afz_window_next(frame->window, AFZ_KIND_PROC, &cursor))
                 rows++;
         return rows < most[AFZ_ROOM_LEAST] ? most[AFZ_ROOM_LEAST] : rows;
 }
@@ -260,7 +261,7 @@ static void put_count(struct afz_out *out, const struct afz_sample *job, enum af
                       const char *one, const char *many)
 {
         uint64_t n;
-        if (!afz_live_gauge(job, metric, &n))
+        if (!afz_sample_get_u64(job, metric, &n))
                 return;
         afz_out_u64(out, n);
         afz_out_str(out, n == 1 ? one : many);

@@ -2,11 +2,6 @@
 
 #include "metric.h"
 
-static const char *type_name(enum afz_metric_type type)
-{
-        return type == AFZ_COUNTER ? "counter" : type == AFZ_FACT ? "fact" : "gauge";
-}
-
 static const char head[] = "# Every metric\n"
                            "What `antifreeze watch --json` shows of each kind of subject. A name "
                            "ends in its unit. A counter "
@@ -24,7 +19,8 @@ void afz_metrics_table(struct afz_out *out)
                 afz_out_str(out, "| metric | type | meaning (source) |\n| --- | --- | --- |\n");
                 for (unsigned i = 0; i < kind->metrics; i++)
                         afz_out_fmt(out, "| `%s` | %s | %s |\n", kind->metric[i].name,
-                                    type_name(kind->metric[i].type), kind->metric[i].meaning);
+                                    afz_metric_type_name(kind->metric[i].type),
+                                    kind->metric[i].meaning);
                 afz_out_char(out, '\n');
         }
 }

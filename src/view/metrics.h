@@ -1,5 +1,5 @@
-#ifndef AFZ_METRICS_VIEW_H
-#define AFZ_METRICS_VIEW_H
+#ifndef AFZ_METRICS_H
+#define AFZ_METRICS_H
 /* Every metric there is, as a table for people: docs/metrics.md is made of it. */
 #include "out.h"
 

@@ -2,18 +2,10 @@
 
 #include <string.h>
 
+#include "count_of.h"
 #include "figure.h"
 
 #define ABSENT "-"
-
-static bool gauge(const struct afz_sample *sample, enum afz_metric metric, uint64_t *ret)
-{
-        int64_t v;
-        if (!sample || !afz_sample_get(sample, metric, &v) || v < 0)
-                return false;
-        *ret = (uint64_t)v;
-        return true;
-}
 
 static void put_size(struct afz_out *line, bool known, uint64_t bytes)
 {
@@ -53,7 +45,8 @@ static void put_used_of(struct afz_out *line, const struct afz_sample *host, enu
                         enum afz_metric left)
 {
         uint64_t all = 0, rest = 0;
-        bool has_all = gauge(host, total, &all), has_rest = gauge(host, left, &rest);
+        bool has_all = afz_sample_get_u64(host, total, &all),
+             has_rest = afz_sample_get_u64(host, left, &rest);
         uint64_t used = all > rest ? all - rest : 0;
         put_of(line, has_all && has_rest ? &used : NULL, has_all ? &all : NULL);
 }
@@ -64,11 +57,11 @@ static void put_job(struct afz_out *line, const struct afz_window *w)
         uint64_t need = 0, count = 0;
         if (w->job_pid == 0)
                 return;
-        bool has_need = gauge(job, AFZ_JOB_NEED, &need);
+        bool has_need = afz_sample_get_u64(job, AFZ_JOB_NEED, &need);
         afz_out_str(line, " job ");
         put_size(line, has_need, need);
         afz_out_str(line, " (");
-        if (gauge(job, AFZ_JOB_PROCESSES, &count))
+        if (afz_sample_get_u64(job, AFZ_JOB_PROCESSES, &count))
                 afz_out_u64(line, count);
         else
                 afz_out_str(line, ABSENT);
@@ -80,7 +73,12 @@ static void put_swap(struct afz_out *line, const struct afz_window *w,
 {
         double rate = 0;
         char buf[AFZ_FIGURE_CAP];
+        uint64_t total;
         afz_out_str(line, " swap ");
+        if (afz_sample_get_u64(host, AFZ_HOST_SWAP_TOTAL, &total) && total == 0) {
+                afz_out_str(line, "none");
+                return;
+        }
         put_used_of(line, host, AFZ_HOST_SWAP_TOTAL, AFZ_HOST_SWAP_FREE);
         afz_out_str(line, " in ");
         bool known = afz_window_rate(w, afz_window_one(w, AFZ_KIND_VM), AFZ_VM_SWAP_IN, &rate);
@@ -110,7 +108,7 @@ static bool machine_cpu(const struct afz_window *w, double *ret)
         static const enum afz_metric busy[] = {AFZ_CPU_USER, AFZ_CPU_SYSTEM, AFZ_CPU_IRQ};
         const struct afz_sample *all = afz_window_find(w, AFZ_KIND_CPU, AFZ_CPU_ALL);
         double sum = 0, rate;
-        for (size_t i = 0; i < sizeof busy / sizeof busy[0]; i++) {
+        for (size_t i = 0; i < AFZ_COUNT_OF(busy); i++) {
                 if (!all || !afz_window_rate(w, all, busy[i], &rate))
                         return false;
                 sum += rate;
@@ -140,11 +138,11 @@ static void put_gpu(struct afz_out *line, const struct afz_window *w)
                 if (afz_sample_has(s, AFZ_GPU_PARENT))
                         continue; /* a MIG instance: its GPU has it already */
                 gpus++;
-                if (gauge(s, AFZ_GPU_MEM_USED, &v))
+                if (afz_sample_get_u64(s, AFZ_GPU_MEM_USED, &v))
                         used += v, useds++;
-                if (gauge(s, AFZ_GPU_MEM_TOTAL, &v))
+                if (afz_sample_get_u64(s, AFZ_GPU_MEM_TOTAL, &v))
                         total += v, totals++;
-                if (gauge(s, AFZ_GPU_UTIL, &v))
+                if (afz_sample_get_u64(s, AFZ_GPU_UTIL, &v))
                         util += v, utils++;
         }
         if (gpus == 0)
@@ -186,8 +184,8 @@ void afz_plain_line(struct afz_out *out, const struct afz_window *window, const 
         put_used_of(&line, host, AFZ_HOST_MEM_TOTAL, AFZ_HOST_MEM_AVAILABLE);
         put_job(&line, window);
         put_swap(&line, window, host);
-        put_psi(&line, window);
         put_cpu(&line, window);
+        put_psi(&line, window);
         put_gpu(&line, window);
         put_limit(&line, &window->limit);
         for (size_t i = 0; i < line.len; i++)

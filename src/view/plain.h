@@ -2,8 +2,7 @@
 #define AFZ_PLAIN_H
 /* The plain line: what a tick has to say where there is no terminal, in ASCII.
  *
- *      12:03:11 ram 9.8/15.5G job 6.2G (4) swap 0.3/2.0G in 0B/s psi mem 0% io 12% cpu 187% |
- * waiting for disk
+ *      12:03:11 ram 9.8/15.5G job 6.2G (4) swap 0.3/2.0G in 0B/s cpu 87% psi mem 0% io 12% | cpu
  *
  * Fields keep their order; what is not known is "-". "job" is its need and in brackets its
  * processes, left out when the machine is watched. "cpu" is of one core, the job's or else the

@@ -10,6 +10,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "count_of.h"
+
 static bool is_set(const char *value)
 {
         return value && *value;
@@ -24,7 +26,7 @@ static bool says_utf8(const char *locale)
 static bool find_utf8(const struct afz_term_looks *looks)
 {
         const char *order[] = {looks->lc_all, looks->lc_ctype, looks->lang};
-        for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(order); i++)
                 if (is_set(order[i]))
                         return says_utf8(order[i]);
         return false;
@@ -36,7 +38,7 @@ static enum afz_depth find_depth(const struct afz_term_looks *looks)
         const char *term = looks->term;
         if (is_set(looks->no_color))
                 return AFZ_DEPTH_NONE;
-        for (size_t i = 0; i < sizeof two_tone / sizeof two_tone[0]; i++)
+        for (size_t i = 0; i < AFZ_COUNT_OF(two_tone); i++)
                 if (strcmp(term, two_tone[i]) == 0)
                         return AFZ_DEPTH_NONE;
         if (looks->colorterm &&
