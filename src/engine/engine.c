@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bottleneck.h"
 #include "clock.h"
 #include "gpu.h"
-#include "limits_judge.h"
 
 #define STRIP_STEP_NS UINT64_C(1000000000)
 
@@ -214,7 +214,7 @@ void afz_engine_tick(struct afz_engine *e)
         read_self(e, now_ns, afz_env_now(e->env) - now_ns);
         afz_window_advance(&e->window, now_ns);
         if (is_due(now_ns, e->limit_next_ns, LIMIT_NS)) {
-                afz_limits_judge(&e->window, &e->window.limit);
+                afz_bottleneck_judge(&e->window, &e->window.limit);
                 if (e->window.limit.kind != AFZ_LIMIT_UNKNOWN)
                         e->limit_next_ns = now_ns + LIMIT_NS;
         }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "limits_judge.h"
+#include "bottleneck.h"
 
 #define S UINT64_C(1000000000)
 
@@ -188,7 +188,7 @@ static void test_scenes(void **state)
         for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
                 struct stage *st = stage_new(&scenes[i]);
                 struct afz_limit limit = {.kind = AFZ_LIMIT_COUNT};
-                afz_limits_judge(&st->w, &limit);
+                afz_bottleneck_judge(&st->w, &limit);
                 if (limit.kind != scenes[i].kind ||
                     (scenes[i].says && !strstr(limit.text, scenes[i].says)))
                         fail_msg("%s: %s, '%s'", scenes[i].what, afz_limit_name(limit.kind),
@@ -205,10 +205,10 @@ static void test_first_tick(void **state)
         struct afz_limit limit;
         (void)state;
         st->w.source[0].before = NULL;
-        afz_limits_judge(&st->w, &limit);
+        afz_bottleneck_judge(&st->w, &limit);
         assert_int_equal(limit.kind, AFZ_LIMIT_UNKNOWN);
         st->w.sources = 0;
-        afz_limits_judge(&st->w, &limit);
+        afz_bottleneck_judge(&st->w, &limit);
         assert_int_equal(limit.kind, AFZ_LIMIT_UNKNOWN);
         stage_free(st);
 }
@@ -224,7 +224,7 @@ static void test_long_names_are_cut(void **state)
         for (int b = 0; b < 2; b++)
                 for (size_t i = 0; i < st->b[b]->count; i++)
                         st->b[b]->sample[i].name = name;
-        afz_limits_judge(&st->w, &limit);
+        afz_bottleneck_judge(&st->w, &limit);
         assert_int_equal(limit.kind, AFZ_LIMIT_DISK);
         assert_true(strlen(limit.text) < sizeof limit.text);
         assert_non_null(strstr(limit.text, "% busy")); /* the figure is not what is cut */

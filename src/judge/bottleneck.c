@@ -1,4 +1,4 @@
-#include "limits_judge.h"
+#include "bottleneck.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -227,7 +227,7 @@ static bool judge_compute(const struct facts *f, struct afz_limit *l)
         return true;
 }
 
-void afz_limits_judge(const struct afz_window *window, struct afz_limit *ret)
+void afz_bottleneck_judge(const struct afz_window *window, struct afz_limit *ret)
 {
         struct facts f = gather(window);
         bool job_unknown = window->job_pid != 0 && f.job_cores < 0;

@@ -1,8 +1,0 @@
-#ifndef AFZ_LIMITS_JUDGE_H
-#define AFZ_LIMITS_JUDGE_H
-/* What holds the job back right now: the newest window in, one word and one sentence out. Pure. */
-#include "window.h"
-
-void afz_limits_judge(const struct afz_window *window, struct afz_limit *ret);
-
-#endif
