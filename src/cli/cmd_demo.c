@@ -22,6 +22,9 @@
 /* How often the job is looked at. Lines come less often, but peaks are not to be missed. */
 #define TICK_NS (100 * MS)
 
+/* How long the trainer may take to end and remove its files; one that spins or hangs never does. */
+#define GRACE_NS (2 * S)
+
 struct options {
         uint64_t every_ns, time_ns;
         bool list;
@@ -132,7 +135,7 @@ static int watch_trainer(struct afz_engine *engine, pid_t pid, const struct opti
 {
         int status = 0;
         uint64_t next_line = tally->start_ns + opt->every_ns;
-        bool stopped = false;
+        uint64_t asked_ns = 0;
         for (;;) {
                 afz_engine_tick(engine);
                 count_tick(tally, afz_engine_window(engine));
@@ -143,10 +146,11 @@ static int watch_trainer(struct afz_engine *engine, pid_t pid, const struct opti
                         print_line(afz_engine_window(engine));
                         next_line += opt->every_ns;
                 }
-                if (!stopped && (interrupted || now - tally->start_ns >= opt->time_ns)) {
-                        /* A run that spins or hangs does not obey a polite signal. */
+                if (asked_ns != 0 && now - asked_ns >= GRACE_NS)
                         kill(pid, SIGKILL);
-                        stopped = true;
+                if (asked_ns == 0 && (interrupted || now - tally->start_ns >= opt->time_ns)) {
+                        kill(pid, SIGTERM);
+                        asked_ns = now;
                         if (!interrupted)
                                 afz_say("the demo's time is over (--time): the trainer was "
                                         "ended");
@@ -174,7 +178,7 @@ static void print_summary(const struct tally *tally, int status)
                 snprintf(end, sizeof end, "signal %d", WTERMSIG(status));
         afz_say("the trainer ended (%s) after %s: peak %s, mostly limited by: %s", end,
                 afz_format_duration(took, sizeof took, ns), need,
-                afz_limit_name((enum afz_limit_kind)most));
+                most == AFZ_LIMIT_NONE ? "nothing" : afz_limit_name((enum afz_limit_kind)most));
         afz_say("watching cost %.2f %% of one core",
                 ns > 0 ? tally->self_cpu_ns / (double)ns * 100 : 0.0);
 }
