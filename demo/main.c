@@ -38,11 +38,11 @@ int main(int argc, char *argv[])
         }
         if (options.help) {
                 afz_options_print_help(stdout);
-                return EXIT_SUCCESS;
+                return fflush(stdout) == 0 ? EXIT_SUCCESS : 2;
         }
         if (options.list_pitfalls) {
                 afz_options_print_pitfalls(stdout);
-                return EXIT_SUCCESS;
+                return fflush(stdout) == 0 ? EXIT_SUCCESS : 2;
         }
 
         /* A line is seen when it is written, also in a pipe. */

@@ -80,8 +80,10 @@ static const struct scene scenes[] = {
          .cores_used = 100, .kind = AFZ_LIMIT_CPU},
         {"computes", IDLE_, .job = true, .processes = 1, .cores_used = 320, .kind = AFZ_LIMIT_CPU,
          .says = "3.2 of 4 cores"},
+        {"a machine that computes", IDLE_, .cores_used = 390, .kind = AFZ_LIMIT_CPU,
+         .says = "3.9 of 4 cores"},
         {"too many for the cores", IDLE_, .job = true, .processes = 1, .cores_used = 400,
-         .running = 12, .cpu_wait = 80, .kind = AFZ_LIMIT_CPU_SHARE, .says = "3.0 runnable a core"},
+         .running = 12, .cpu_wait = 80, .kind = AFZ_LIMIT_CPU_SHARE, .says = "3.0 want each core"},
         {"many, but nobody waits", IDLE_, .job = true, .processes = 1, .cores_used = 400,
          .running = 12, .kind = AFZ_LIMIT_CPU},
         {"stopped", IDLE_, .job = true, .processes = 3, .stopped = 2, .zombies = 1,
@@ -140,6 +142,11 @@ static void play(struct stage *st, const struct scene *c, int turn)
         s = put(b, AFZ_KIND_CPU, AFZ_CPU_ALL, "all");
         set(s, AFZ_CPU_CORES, c->running >= 0 ? 4 : -1);
         set(s, AFZ_CPU_RUNNING, c->running);
+        if (!c->job) { /* the machine's own time counts where there is no job */
+                count(s, AFZ_CPU_USER, c->cores_used, turn, hundredth);
+                count(s, AFZ_CPU_SYSTEM, c->cores_used >= 0 ? 0 : -1, turn, hundredth);
+                count(s, AFZ_CPU_IRQ, c->cores_used >= 0 ? 0 : -1, turn, hundredth);
+        }
         s = put(b, AFZ_KIND_DISK, 1, "vda");
         count(s, AFZ_DISK_BUSY, c->disk_busy, turn, hundredth);
         set(s, AFZ_DISK_JOB_USES, c->disk_used);

@@ -125,8 +125,11 @@ def test_closed_pipe():
 class Terminal:
     """A tmux server of our own."""
 
+    count = 0
+
     def __init__(self, command, width, height, env=()):
-        self.name = f"afz-test-{os.getpid()}"
+        Terminal.count += 1  # a name is not used again: the server before may not be quite gone
+        self.name = f"afz-test-{os.getpid()}-{Terminal.count}"
         self.tmux("new-session", "-d", "-x", str(width), "-y", str(height), *(f"-e{e}" for e in env), "sh", "-c",
                   f"{command}; echo left with $?; stty -a | grep -o -- '[-]*echo ' ; read x")
 

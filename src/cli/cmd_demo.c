@@ -20,7 +20,7 @@
 #define S  AFZ_NS_PER_S
 
 /* How often the job is looked at. Lines come less often, but peaks are not to be missed. */
-#define TICK_NS (100 * MS)
+#define TICK_NS (250 * MS)
 
 /* How long the trainer may take to end and remove its files; one that spins or hangs never does. */
 #define GRACE_NS (2 * S)

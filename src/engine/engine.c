@@ -213,7 +213,7 @@ void afz_engine_tick(struct afz_engine *e)
         mark_gpu_processes(e);
         read_self(e, now_ns, afz_env_now(e->env) - now_ns);
         afz_window_advance(&e->window, now_ns);
-        if (is_due(now_ns, e->limit_next_ns, LIMIT_NS)) {
+        if (is_due(now_ns, e->limit_next_ns, LIMIT_NS) || !afz_engine_job_alive(e)) {
                 afz_bottleneck_judge(&e->window, &e->window.limit);
                 if (e->window.limit.kind != AFZ_LIMIT_UNKNOWN)
                         e->limit_next_ns = now_ns + LIMIT_NS;

@@ -104,6 +104,26 @@ static void find_gpu(const struct afz_window *w, struct facts *f)
         }
 }
 
+/* Time is counted in ticks of 10 ms: over a short look a single thread can seem to have had more
+ * than one core. */
+static double cores_of_job(const struct afz_window *w, const struct afz_sample *job)
+{
+        double cores = rate_or_unknown(w, job, AFZ_JOB_CPU) / 1e9;
+        double threads = (double)afz_sample_or(job, AFZ_JOB_THREADS, INT64_MAX);
+        return cores < threads ? cores : threads;
+}
+
+/* Without a job the machine is what computes, with all that starts and ends between two looks. */
+static double cores_of_machine(const struct afz_window *w, const struct afz_sample *cpu)
+{
+        double user, system, irq;
+        if (!afz_window_rate(w, cpu, AFZ_CPU_USER, &user) ||
+            !afz_window_rate(w, cpu, AFZ_CPU_SYSTEM, &system) ||
+            !afz_window_rate(w, cpu, AFZ_CPU_IRQ, &irq))
+                return -1;
+        return (user + system + irq) / 1e9;
+}
+
 static void find_job(const struct afz_window *w, struct facts *f)
 {
         const struct afz_sample *job = afz_window_one(w, AFZ_KIND_JOB);
@@ -115,7 +135,8 @@ static void find_job(const struct afz_window *w, struct facts *f)
                          stopped + afz_sample_or(job, AFZ_JOB_ZOMBIES, 0) == processes &&
                          stopped > 0;
         f->waits_for_disk = afz_sample_or(job, AFZ_JOB_DISK_WAIT, 0) > 0;
-        f->job_cores = rate_or_unknown(w, job, AFZ_JOB_CPU) / 1e9;
+        if (w->job_pid != 0)
+                f->job_cores = cores_of_job(w, job);
         if (w->job_pid == 0)
                 return; /* pressure of the machine is the machine's own */
         bool moves = rate_or_unknown(w, job, AFZ_JOB_READ) >= at.io_bytes_per_s ||
@@ -136,7 +157,7 @@ static struct facts gather(const struct afz_window *w)
                 .io = rate_or_unknown(w, psi, AFZ_PSI_IO_SOME) / 1e9,
                 .cpu_wait = rate_or_unknown(w, psi, AFZ_PSI_CPU_SOME) / 1e9,
                 .cores = (double)afz_sample_or(cpu, AFZ_CPU_CORES, -1),
-                .job_cores = -1,
+                .job_cores = w->job_pid == 0 ? cores_of_machine(w, cpu) : -1,
                 .wants_disk = true,
                 .wants_cores = true,
                 .runnable_per_core = -1,
@@ -210,8 +231,7 @@ static bool judge_compute(const struct facts *f, struct afz_limit *l)
         if (f->wants_cores && f->cpu_wait >= at.cpu_pressure &&
             f->runnable_per_core >= at.runnable_factor) {
                 l->kind = AFZ_LIMIT_CPU_SHARE;
-                snprintf(l->text, sizeof l->text,
-                         "too many tasks for the cores: %.1f runnable a core",
+                snprintf(l->text, sizeof l->text, "too many tasks: %.1f want each core",
                          f->runnable_per_core);
                 return true;
         }
@@ -227,10 +247,22 @@ static bool judge_compute(const struct facts *f, struct afz_limit *l)
         return true;
 }
 
+/* None of the known reasons: it has none, or we cannot see it. */
+static void judge_rest(const struct afz_window *window, const struct facts *f, struct afz_limit *l)
+{
+        bool job = window->job_pid != 0;
+        if (f->job_cores < 0)
+                say(l, AFZ_LIMIT_UNKNOWN,
+                    job ? "the job's own figures are missing" : "too early to tell");
+        else
+                say(l, AFZ_LIMIT_NONE,
+                    job ? "nothing: it waits for something of its own"
+                        : "nothing: the machine has room");
+}
+
 void afz_bottleneck_judge(const struct afz_window *window, struct afz_limit *ret)
 {
         struct facts f = gather(window);
-        bool job_unknown = window->job_pid != 0 && f.job_cores < 0;
         if (window->job_pid != 0 && f.ended)
                 say(ret, AFZ_LIMIT_NONE, "nothing: the job has ended");
         else if (f.all_stopped)
@@ -240,7 +272,5 @@ void afz_bottleneck_judge(const struct afz_window *window, struct afz_limit *ret
         else if (!f.any_rate)
                 say(ret, AFZ_LIMIT_UNKNOWN, "too early to tell");
         else if (!judge_memory(&f, ret) && !judge_data(&f, ret) && !judge_compute(&f, ret))
-                say(ret, job_unknown ? AFZ_LIMIT_UNKNOWN : AFZ_LIMIT_NONE,
-                    job_unknown ? "the job's own figures are missing"
-                                : "nothing: it waits for something of its own");
+                judge_rest(window, &f, ret);
 }

@@ -65,7 +65,7 @@ static int cpu_open(const struct afz_env *env, const struct afz_target *target, 
         st->stat_fd = afz_env_open(env, AFZ_ROOT_PROC, "stat", 0);
         st->loadavg_fd = afz_env_open(env, AFZ_ROOT_PROC, "loadavg", 0);
         if (st->stat_fd < 0) {
-                int r = st->stat_fd == -EACCES ? -EACCES : -ENODATA;
+                int r = afz_sense_missing(st->stat_fd);
                 cpu_close(st);
                 return r;
         }

@@ -112,7 +112,7 @@ static int host_open(const struct afz_env *env, const struct afz_target *target,
         st->meminfo_fd = afz_env_open(env, AFZ_ROOT_PROC, "meminfo", 0);
         st->arc_fd = afz_env_open(env, AFZ_ROOT_PROC, "spl/kstat/zfs/arcstats", 0);
         if (st->meminfo_fd < 0) {
-                int r = st->meminfo_fd == -EACCES ? -EACCES : -ENODATA;
+                int r = afz_sense_missing(st->meminfo_fd);
                 host_close(st);
                 return r;
         }

@@ -235,7 +235,7 @@ static void add_member(struct afz_sample *job, const struct afz_sample *s)
         add(job, AFZ_JOB_FDS, s, AFZ_PROC_FDS);
 }
 
-static void set_tallies(const struct job *job, struct afz_sample *s)
+static void set_tallies(const struct job *job, bool io_known, struct afz_sample *s)
 {
         static const enum afz_metric to[AFZ_TALLIES] = {
                 [AFZ_TALLY_CPU_NS] = AFZ_JOB_CPU,
@@ -247,13 +247,13 @@ static void set_tallies(const struct job *job, struct afz_sample *s)
                 [AFZ_TALLY_WRITE_CALLS] = AFZ_JOB_WRITE_CALLS,
         };
         for (int i = 0; i < AFZ_TALLIES; i++)
-                if (i < AFZ_TALLY_READ || job->io_known)
+                if (i < AFZ_TALLY_READ || io_known)
                         afz_sample_set_u64(s, to[i], job->tally[i]);
 }
 
 /* Members of which something was not read in this tick. */
 struct missing {
-        size_t state, memory, pss, fds;
+        size_t state, memory, pss, fds, io;
 };
 
 static void forget(struct afz_sample *sum, const enum afz_metric *metric, size_t n)
@@ -299,13 +299,14 @@ static void finish(struct job *job, size_t slots, struct afz_sample *sum)
                 missing.memory += !job->proc[i].memory_known;
                 missing.pss +=
                         afz_sample_or(s, AFZ_PROC_RSS, 0) > 0 && !afz_sample_has(s, AFZ_PROC_PSS);
+                missing.io += !is_zombie(s) && !afz_sample_has(s, AFZ_PROC_READ);
                 missing.fds += !is_zombie(s) && !afz_sample_has(s, AFZ_PROC_FDS);
         }
         forget_partial(sum, &missing);
         if (members == 0)
                 afz_sample_set(sum, AFZ_JOB_PROCESSES, 0);
         afz_sample_set(sum, AFZ_JOB_NEED_BOUND, members > 1 && missing.pss > 0);
-        set_tallies(job, sum);
+        set_tallies(job, job->io_known && missing.io == 0, sum);
 }
 
 static int job_read(void *state, struct afz_batch *out)

@@ -63,7 +63,7 @@ static int kmsg_open(const struct afz_env *env, const struct afz_target *target,
         }
         if (r < 0) {
                 kmsg_close(k);
-                return r == -EACCES || r == -EPERM ? -EACCES : -ENODATA;
+                return r == -EPERM ? -EACCES : afz_sense_missing(r);
         }
         *ret_state = k;
         return 0;

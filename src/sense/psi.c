@@ -49,8 +49,8 @@ static int psi_open(const struct afz_env *env, const struct afz_target *target, 
                 /* With psi=0 the files open, and say EOPNOTSUPP when they are read. */
                 if (st->fd[i] >= 0 && afz_fd_read_record(st->fd[i], probe, sizeof probe) > 0)
                         found++;
-                else if (st->fd[i] == -EACCES)
-                        err = -EACCES;
+                else if (st->fd[i] < 0 && afz_sense_missing(st->fd[i]) != -ENODATA)
+                        err = st->fd[i];
         }
         if (found == 0) {
                 psi_close(st);

@@ -15,6 +15,7 @@
  * The tick is single-threaded; a sense needs no locks. A sense whose work can block (NVML) does
  * it in a helper process and only looks at shared memory here.
  */
+#include <errno.h>
 #include <stdint.h>
 
 #include "env.h"
@@ -36,6 +37,13 @@ struct afz_sense {
         int (*read)(void *state, struct afz_batch *out);
         void (*close)(void *state);
 };
+
+/* What open() says when the file that it lives on could not be opened: one that is not there is not
+ * offered here; any other error (we may not, no descriptors are left) is what it is. */
+static inline int afz_sense_missing(int error)
+{
+        return error == -ENOENT || error == -ENOTDIR || error == -ENXIO ? -ENODATA : error;
+}
 
 /* All senses, in the order in which they are read. */
 extern const struct afz_sense *const afz_sense_table[];

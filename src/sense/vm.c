@@ -45,7 +45,7 @@ static int vm_open(const struct afz_env *env, const struct afz_target *target, v
         (void)target;
         int fd = afz_env_open(env, AFZ_ROOT_PROC, "vmstat", 0);
         if (fd < 0)
-                return fd == -EACCES ? -EACCES : -ENODATA;
+                return afz_sense_missing(fd);
         struct state *st = malloc(sizeof *st);
         if (!st) {
                 close(fd);
