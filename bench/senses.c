@@ -41,6 +41,8 @@ static struct afz_batch *batch;
 static int (*floor_fds)[AFZ_PROC_FILES];
 static size_t slots;
 
+static const char *const fast_files[] = {"stat", "statm", "io", NULL};
+
 static double cpu_us(void)
 {
         struct timespec ts;
@@ -65,15 +67,6 @@ static void fast(void)
         }
 }
 
-static void fast_floor(void)
-{
-        char buf[1024];
-        for (size_t i = 0; i < slots; i++)
-                for (int f = 0; f < AFZ_PROC_FILES; f++)
-                        if (pread(floor_fds[i][f], buf, sizeof buf, 0) < 0)
-                                exit(1);
-}
-
 static void read_one(const char *path)
 {
         char buf[8192];
@@ -93,10 +86,28 @@ static void read_files(const char *const *name)
                 }
 }
 
+/* Where there are more processes than descriptors, the rest is opened each time, as in a tick. */
+static void fast_floor(void)
+{
+        char buf[1024];
+        for (size_t i = 0; i < slots; i++) {
+                for (int f = 0; f < AFZ_PROC_FILES; f++) {
+                        char path[64];
+                        if (floor_fds[i][f] >= 0) {
+                                if (pread(floor_fds[i][f], buf, sizeof buf, 0) < 0)
+                                        exit(1);
+                                continue;
+                        }
+                        snprintf(path, sizeof path, "/proc/%llu/%s", (unsigned long long)pid_at(i),
+                                 fast_files[f]);
+                        read_one(path);
+                }
+        }
+}
+
 static void fast_open(void)
 {
-        static const char *const name[] = {"stat", "statm", "io", NULL};
-        read_files(name);
+        read_files(fast_files);
 }
 
 static void slow(void)
@@ -218,12 +229,11 @@ static void open_all(uint64_t pid)
         procs = calloc(slots, sizeof *procs);
         floor_fds = calloc(slots, sizeof *floor_fds);
         for (size_t i = 0; i < slots; i++) {
-                static const char *const name[] = {"stat", "statm", "io"};
                 afz_proc_enter(&procs[i], &env, afz_tree_at(tree, i), i < keep, 0);
                 for (int f = 0; f < AFZ_PROC_FILES; f++) {
                         char path[64];
                         snprintf(path, sizeof path, "/proc/%llu/%s", (unsigned long long)pid_at(i),
-                                 name[f]);
+                                 fast_files[f]);
                         floor_fds[i][f] = i < keep ? open(path, O_RDONLY | O_CLOEXEC) : -1;
                 }
         }

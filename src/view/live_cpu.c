@@ -63,8 +63,8 @@ static void cpu_tail(const struct afz_frame *frame, int x, int y, int end)
 
         if (frame->window->job_pid) {
                 bool known = afz_live_share(frame, frame->job, AFZ_JOB_CPU, &share);
-                x = afz_live_pair(frame, x, y, end, "job",
-                                  known ? afz_figure_percent(buf, share) : AFZ_ABSENT,
+                x = afz_live_pair(frame, x, y, end, "job cores",
+                                  known ? afz_figure_tenths(buf, share) : AFZ_ABSENT,
                                   AFZ_COLOR_JOB);
         }
         if (afz_live_share(frame, frame->cpu, AFZ_CPU_IOWAIT, &share) &&
