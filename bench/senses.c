@@ -33,6 +33,7 @@
 #include "tree.h"
 
 #define MAX_PROCESSES 8192
+#define SPARE_FDS     384
 
 static struct afz_env env;
 static struct afz_tree *tree;
@@ -94,8 +95,10 @@ static void fast_floor(void)
                 for (int f = 0; f < AFZ_PROC_FILES; f++) {
                         char path[64];
                         if (floor_fds[i][f] >= 0) {
-                                if (pread(floor_fds[i][f], buf, sizeof buf, 0) < 0)
+                                if (pread(floor_fds[i][f], buf, sizeof buf, 0) < 0) {
+                                        perror("bench-senses: pread");
                                         exit(1);
+                                }
                                 continue;
                         }
                         snprintf(path, sizeof path, "/proc/%llu/%s", (unsigned long long)pid_at(i),
@@ -209,7 +212,8 @@ static const struct what {
         {"tick", tick, 100000},
 };
 
-static void open_all(uint64_t pid)
+/* Descriptors are either ours or the floor's: together they would not do for 5,000 processes. */
+static void open_all(uint64_t pid, bool floor_only)
 {
         struct rlimit lim;
         struct afz_target target = {.pid = pid};
@@ -217,7 +221,7 @@ static void open_all(uint64_t pid)
                 lim.rlim_cur = lim.rlim_max;
                 setrlimit(RLIMIT_NOFILE, &lim);
         }
-        size_t keep = (size_t)lim.rlim_cur / (2 * AFZ_PROC_FILES + 1);
+        size_t keep = ((size_t)lim.rlim_cur - SPARE_FDS) / AFZ_PROC_FILES;
         if (afz_env_open_live(&env) < 0 || afz_tree_new(&env, pid, MAX_PROCESSES, &tree) < 0 ||
             afz_batch_new(MAX_PROCESSES, &batch) < 0 ||
             afz_sense_host.open(&env, &target, &host_state) < 0 ||
@@ -229,12 +233,13 @@ static void open_all(uint64_t pid)
         procs = calloc(slots, sizeof *procs);
         floor_fds = calloc(slots, sizeof *floor_fds);
         for (size_t i = 0; i < slots; i++) {
-                afz_proc_enter(&procs[i], &env, afz_tree_at(tree, i), i < keep, 0);
+                afz_proc_enter(&procs[i], &env, afz_tree_at(tree, i), !floor_only && i < keep, 0);
                 for (int f = 0; f < AFZ_PROC_FILES; f++) {
                         char path[64];
                         snprintf(path, sizeof path, "/proc/%llu/%s", (unsigned long long)pid_at(i),
                                  fast_files[f]);
-                        floor_fds[i][f] = i < keep ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+                        floor_fds[i][f] =
+                                floor_only && i < keep ? open(path, O_RDONLY | O_CLOEXEC) : -1;
                 }
         }
 }
@@ -283,7 +288,7 @@ int main(int argc, char **argv)
                 return 2;
         }
         uint64_t pid = strtoull(argv[2], NULL, 10);
-        open_all(pid);
+        open_all(pid, strcmp(argv[1], "fast-floor") == 0);
         if (strcmp(argv[1], "each") == 0) {
                 each(pid, strtol(argv[3], NULL, 10));
                 return 0;
