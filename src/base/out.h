@@ -28,6 +28,8 @@ void afz_out_overflow(struct afz_out *out, const char *p, size_t n);
 /* Inline: a JSON object of one tick is some thousand small pieces. */
 static inline void afz_out_bytes(struct afz_out *out, const char *p, size_t n)
 {
+        if (n == 0)
+                return; /* there may be no buffer at all */
         if (out->err != 0 || n > out->cap - out->len) {
                 afz_out_overflow(out, p, n);
                 return;
