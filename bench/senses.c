@@ -10,7 +10,7 @@
  *   threads-floor
  *   pss          smaps_rollup
  *   pss-floor
- *   host         the senses host and psi: a tick without a job
+ *   host         the senses host, vm and psi: a tick without a job
  *   tick         a whole tick of the engine
  *
  * Prints one number a round: microseconds of processor time. The caller takes medians. With `each`
@@ -118,7 +118,7 @@ static void slow(void)
         uint64_t now = afz_env_now(&env);
         for (size_t i = 0; i < slots; i++) {
                 procs[i].slow_next_ns = 0;
-                procs[i].threads_next_ns = UINT64_MAX;
+                procs[i].command_next_ns = 0; /* all of it, as below */
                 afz_proc_read_slow(&procs[i], &env, &procs[0], i == 0, now);
         }
 }
@@ -178,12 +178,13 @@ static void pss_floor(void)
         read_files(name);
 }
 
-static void *host_state, *psi_state;
+static void *host_state, *vm_state, *psi_state;
 
 static void host(void)
 {
         afz_batch_start(batch, afz_env_now(&env));
         afz_sense_host.read(host_state, batch);
+        afz_sense_vm.read(vm_state, batch);
         afz_sense_psi.read(psi_state, batch);
 }
 
@@ -225,6 +226,7 @@ static void open_all(uint64_t pid, bool floor_only)
         if (afz_env_open_live(&env) < 0 || afz_tree_new(&env, pid, MAX_PROCESSES, &tree) < 0 ||
             afz_batch_new(MAX_PROCESSES, &batch) < 0 ||
             afz_sense_host.open(&env, &target, &host_state) < 0 ||
+            afz_sense_vm.open(&env, &target, &vm_state) < 0 ||
             afz_sense_psi.open(&env, &target, &psi_state) < 0) {
                 fprintf(stderr, "bench-senses: cannot look at %llu\n", (unsigned long long)pid);
                 exit(1);
