@@ -118,14 +118,10 @@ static void count_tick(struct tally *tally, const struct afz_window *window)
 
 static void print_line(const struct afz_window *window)
 {
-        char buf[512], clock[16] = "";
-        time_t wall = time(NULL);
-        struct tm tm;
+        char buf[512], clock[AFZ_TIME_OF_DAY_CAP];
         struct afz_out out = afz_out_to(STDERR_FILENO, buf, sizeof buf);
-        if (localtime_r(&wall, &tm))
-                strftime(clock, sizeof clock, "%H:%M:%S", &tm);
         afz_out_str(&out, "antifreeze: ");
-        afz_plain_line(&out, window, clock);
+        afz_plain_line(&out, window, afz_time_of_day(clock));
         (void)afz_out_flush(&out);
 }
 

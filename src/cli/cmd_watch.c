@@ -42,17 +42,11 @@ static void sleep_until(uint64_t deadline_ns)
 static void write_tick(struct afz_out *out, const struct afz_window *window,
                        const struct options *opt, struct afz_json_view *json)
 {
-        uint64_t wall_ns = afz_clock_ns(CLOCK_REALTIME);
-        if (opt->json) {
-                afz_json_tick(json, out, window, wall_ns);
-                return;
-        }
-        time_t wall = (time_t)(wall_ns / S);
-        struct tm tm;
-        char clock[16] = "";
-        if (localtime_r(&wall, &tm))
-                strftime(clock, sizeof clock, "%H:%M:%S", &tm);
-        afz_plain_line(out, window, clock);
+        char clock[AFZ_TIME_OF_DAY_CAP];
+        if (opt->json)
+                afz_json_tick(json, out, window, afz_clock_ns(CLOCK_REALTIME));
+        else
+                afz_plain_line(out, window, afz_time_of_day(clock));
 }
 
 /* One line or object a tick, until the job ends or the reader goes. */

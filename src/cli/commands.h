@@ -19,6 +19,10 @@ int afz_fail(int status, const char *format, ...) __attribute__((format(printf, 
 /* Columns of the terminal on stdout; 80 where there is none. */
 int afz_columns(void);
 
+/* "12:03:11", the local time now; "" when it is not known. Returns buf. */
+#define AFZ_TIME_OF_DAY_CAP 16
+char *afz_time_of_day(char buf[AFZ_TIME_OF_DAY_CAP]);
+
 /* A pid given as an operand: digits, and not 0. */
 int afz_operand_pid(const char *text, uint64_t *ret);
 

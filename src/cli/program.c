@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -83,6 +84,16 @@ int afz_columns(void)
         if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
                 return AFZ_HELP_WIDTH;
         return size.ws_col;
+}
+
+char *afz_time_of_day(char buf[AFZ_TIME_OF_DAY_CAP])
+{
+        time_t now = time(NULL);
+        struct tm tm;
+        buf[0] = '\0';
+        if (localtime_r(&now, &tm))
+                strftime(buf, AFZ_TIME_OF_DAY_CAP, "%H:%M:%S", &tm);
+        return buf;
 }
 
 int afz_operand_pid(const char *text, uint64_t *ret)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "commands.h"
 #include "count_of.h"
 #include "key.h"
 #include "line.h"
@@ -49,7 +50,7 @@ struct show {
         struct afz_screen screen;
         struct afz_live_state live;
         uint64_t drawn_ns; /* when the last frame was */
-        char host[65], clock[16], command[160];
+        char host[65], clock[AFZ_TIME_OF_DAY_CAP], command[160];
         char buf[65536];
 };
 
@@ -74,13 +75,10 @@ static void note_job(struct show *s)
 static void draw(struct show *s, uint64_t now)
 {
         int width, height;
-        time_t wall = time(NULL);
-        struct tm tm;
         struct afz_out out = afz_out_to(s->term.out_fd, s->buf, sizeof s->buf);
         if (afz_term_size(&s->term, &width, &height) == 0)
                 (void)afz_screen_resize(&s->screen, width, height);
-        if (localtime_r(&wall, &tm))
-                strftime(s->clock, sizeof s->clock, "%H:%M:%S", &tm);
+        afz_time_of_day(s->clock);
         note_job(s);
         s->live.job_ended = !afz_engine_job_alive(s->engine);
         afz_screen_clear(&s->screen);
