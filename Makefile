@@ -69,6 +69,18 @@ bench: ## measure what Antifreeze itself costs
 	@$(MESON) compile -C $(BUILD) bench-programs
 	@bench/run $(BUILD)
 
+.PHONY: lab
+lab: lab-programs ## run 12 telling cells of the freeze lab, three times each (some 50 minutes; x86-64 Debian)
+	@lab/lab --build $(BUILD)
+
+.PHONY: lab-full
+lab-full: lab-programs ## the whole matrix of the freeze lab, once (most of a day)
+	@lab/lab --build $(BUILD) --full
+
+.PHONY: lab-programs
+lab-programs: all
+	@$(MESON) compile -C $(BUILD) lab-programs
+
 .PHONY: lint
 lint: ## check format, scripts, layers, lengths and generated files
 	@tools/deps lint
@@ -89,7 +101,7 @@ clean: ## remove the build folders
 
 .PHONY: help
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 .PHONY: configure-asan configure-tsan configure-fuzz
 configure-asan:

@@ -23,7 +23,7 @@ static void all_is_well_on_the_laptop(void **state)
         expect(&m, "delegation", OK, "the systemd manager passes on: memory, pids, cpu");
         expect(&m, "tier", OK, "not yet proved");
         expect(&m, "wsl", SKIP, "");
-        assert_string_equal(afz_tier_forecast_name(m.d.tier), "scope");
+        assert_string_equal(afz_doctor_tier_name(m.d.tier), "scope");
         assert_int_equal(m.asked, 1);
         assert_int_equal(m.system_asked, 0);
         machine_close(&m);
@@ -86,7 +86,7 @@ static void hybrid_is_not_cgroup2(void **state)
         /* A file left over from an image does not make the first pid namespace a container. */
         expect(&m, "machine", OK, "in a virtual machine");
         assert_null(strstr(finding_of(&m, "machine")->text, "container"));
-        assert_string_equal(afz_tier_forecast_name(m.d.tier), "cgroup1");
+        assert_string_equal(afz_doctor_tier_name(m.d.tier), "cgroup1");
 
         afz_fixture_remove(m.files, "cgroup/unified");
         m.denied[0] = "memory/process_api/e265/cgroup.procs";
@@ -94,7 +94,7 @@ static void hybrid_is_not_cgroup2(void **state)
         expect(&m, "cgroup", WARN, "cgroup v1 only");
         expect(&m, "delegation", MISSING, "not writable");
         expect(&m, "tier", MISSING, "none");
-        assert_string_equal(afz_tier_forecast_name(m.d.tier), "none");
+        assert_string_equal(afz_doctor_tier_name(m.d.tier), "none");
         machine_close(&m);
 }
 
@@ -157,11 +157,11 @@ static void docker(void **state)
         expect(&m, "oom-daemons", UNKNOWN, "not all processes");
         expect(&m, "kernel-log", MISSING, "--device=/dev/kmsg");
         expect(&m, "disk-home", WARN, "2.8G left");
-        assert_string_equal(afz_tier_forecast_name(m.d.tier), "none");
+        assert_string_equal(afz_doctor_tier_name(m.d.tier), "none");
 
         m.denied[0] = NULL;
         machine_look(&m);
-        assert_string_equal(afz_tier_forecast_name(m.d.tier), "cgroup2");
+        assert_string_equal(afz_doctor_tier_name(m.d.tier), "cgroup2");
         expect(&m, "delegation", OK, "ours to divide; controllers: memory, pids, cpu, io");
         machine_close(&m);
 }
@@ -175,7 +175,7 @@ static void v2_without_memory_is_no_protection(void **state)
         machine_look(&m);
         expect(&m, "cgroup", MISSING, "cgroup_enable=memory");
         expect(&m, "tier", MISSING, "none");
-        assert_int_equal(m.d.tier, AFZ_FORECAST_NONE);
+        assert_int_equal(m.d.tier, AFZ_TIER_NONE);
 
         /* The machine has it, but the user manager was not given it. */
         afz_fixture_set(m.files, "cgroup/cgroup.controllers", "cpu memory pids\n");
@@ -186,7 +186,7 @@ static void v2_without_memory_is_no_protection(void **state)
         expect(&m, "cgroup", OK, "memory controller");
         expect(&m, "delegation", MISSING, "not writable");
         expect(&m, "delegation", MISSING, "Delegate=cpu memory");
-        assert_int_equal(m.d.tier, AFZ_FORECAST_NONE);
+        assert_int_equal(m.d.tier, AFZ_TIER_NONE);
         machine_close(&m);
 }
 
@@ -208,7 +208,7 @@ static void without_sys_nothing_of_it_is_ok(void **state)
         for (size_t i = 0; i < sizeof blind / sizeof *blind; i++)
                 if (finding_of(&m, blind[i])->level == OK)
                         fail_msg("%s is ok: %s", blind[i], finding_of(&m, blind[i])->text);
-        assert_int_equal(m.d.tier, AFZ_FORECAST_UNKNOWN);
+        assert_int_equal(m.d.tier, AFZ_TIER_UNKNOWN);
         expect(&m, "machine", OK, "8 cores");
         machine_close(&m);
 }
@@ -225,7 +225,7 @@ static void an_empty_machine_is_unknown(void **state)
         for (size_t i = 0; i < afz_check_count; i++)
                 if (m.d.finding[i].level == OK)
                         fail_msg("%s is ok: %s", afz_check_table[i].id, m.d.finding[i].text);
-        assert_int_equal(m.d.tier, AFZ_FORECAST_UNKNOWN);
+        assert_int_equal(m.d.tier, AFZ_TIER_UNKNOWN);
         machine_close(&m);
 }
 

@@ -145,13 +145,13 @@ static void managers(void **state)
                 bool bus;
                 enum afz_finding_level level;
                 const char *words;
-                enum afz_tier_forecast tier;
+                enum afz_tier tier;
         } row[] = {
-                {0, true, OK, "answers", AFZ_FORECAST_SCOPE},
-                {-ENODATA, true, OK, "no libsystemd", AFZ_FORECAST_SCOPE},
-                {-ENODATA, false, WARN, "dbus-user-session", AFZ_FORECAST_NONE},
-                {-ETIMEDOUT, true, WARN, "gives no answer", AFZ_FORECAST_NONE},
-                {-ECONNREFUSED, true, WARN, "XDG_RUNTIME_DIR", AFZ_FORECAST_NONE},
+                {0, true, OK, "answers", AFZ_TIER_SCOPE},
+                {-ENODATA, true, OK, "no libsystemd", AFZ_TIER_SCOPE},
+                {-ENODATA, false, WARN, "dbus-user-session", AFZ_TIER_NONE},
+                {-ETIMEDOUT, true, WARN, "gives no answer", AFZ_TIER_NONE},
+                {-ECONNREFUSED, true, WARN, "XDG_RUNTIME_DIR", AFZ_TIER_NONE},
         };
         for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
                 struct machine m;
@@ -163,6 +163,143 @@ static void managers(void **state)
                 assert_int_equal(m.d.tier, row[i].tier);
                 machine_close(&m);
         }
+}
+
+#define HELD                                                                                       \
+        {                                                                                          \
+                .opened = 1, .braked = 1, .limited = 1, .killed = 1, .clean = 1,                   \
+                .took_ns = 40500000                                                                \
+        }
+#define ABSENT                                                                                     \
+        {                                                                                          \
+                .why = "not to be found"                                                           \
+        }
+#define LEAKY                                                                                      \
+        {                                                                                          \
+                .opened = 1, .braked = 1, .killed = 1, .clean = 1,                                 \
+                .why = "the limit does not stop it"                                                \
+        }
+#define UNCLEAN                                                                                    \
+        {                                                                                          \
+                .opened = 1, .braked = 1, .limited = 1, .killed = 1,                               \
+                .why = "something is left of it"                                                   \
+        }
+
+static void tiers_are_proved(void **state)
+{
+        (void)state;
+        static const struct {
+                struct afz_trial trial[AFZ_TIER_COUNT];
+                int tried;
+                enum afz_tier tier;
+                enum afz_finding_level level, scope, cgroup2, none;
+                const char *words;
+        } row[] = {
+                {{[AFZ_TIER_SCOPE] = HELD},
+                 1,
+                 AFZ_TIER_SCOPE,
+                 OK,
+                 SKIP,
+                 SKIP,
+                 SKIP,
+                 "scope proved: limited, braked, killed in 41 ms"},
+                {{[AFZ_TIER_SCOPE] = ABSENT, [AFZ_TIER_CGROUP2] = HELD},
+                 2,
+                 AFZ_TIER_CGROUP2,
+                 OK,
+                 MISSING,
+                 SKIP,
+                 SKIP,
+                 "cgroup2 proved: "},
+                {{[AFZ_TIER_SCOPE] = LEAKY,
+                  [AFZ_TIER_CGROUP2] = UNCLEAN,
+                  [AFZ_TIER_CGROUP1] = HELD},
+                 3,
+                 AFZ_TIER_CGROUP1,
+                 OK,
+                 WARN,
+                 WARN,
+                 SKIP,
+                 "cgroup1 proved: "},
+                {{[AFZ_TIER_SCOPE] = ABSENT,
+                  [AFZ_TIER_CGROUP2] = ABSENT,
+                  [AFZ_TIER_CGROUP1] = ABSENT,
+                  [AFZ_TIER_NONE] = HELD},
+                 4,
+                 AFZ_TIER_NONE,
+                 MISSING,
+                 MISSING,
+                 MISSING,
+                 SKIP,
+                 "stopped, not limited"},
+                /* Nothing holds: what the files promise is all there is to say. */
+                {{[AFZ_TIER_SCOPE] = ABSENT,
+                  [AFZ_TIER_CGROUP2] = ABSENT,
+                  [AFZ_TIER_CGROUP1] = ABSENT,
+                  [AFZ_TIER_NONE] = LEAKY},
+                 4,
+                 AFZ_TIER_SCOPE,
+                 WARN,
+                 MISSING,
+                 MISSING,
+                 WARN,
+                 "no tier held"},
+        };
+        for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+                struct machine m;
+                machine_open(&m, laptop_files);
+                m.in.effects.trial = fake_trial;
+                memcpy(m.trial, row[i].trial, sizeof m.trial);
+                machine_look(&m);
+                expect(&m, "tier", row[i].level, row[i].words);
+                expect(&m, "trial-scope", row[i].scope, row[i].trial[AFZ_TIER_SCOPE].why);
+                expect(&m, "trial-cgroup2", row[i].cgroup2, row[i].trial[AFZ_TIER_CGROUP2].why);
+                expect(&m, "trial-none", row[i].none, row[i].trial[AFZ_TIER_NONE].why);
+                assert_int_equal(m.tried, row[i].tried);
+                assert_int_equal(m.d.trials, row[i].tried);
+                assert_int_equal(m.d.tier, row[i].tier);
+                assert_int_equal(m.d.proved, i + 1 < sizeof row / sizeof *row);
+                machine_close(&m);
+        }
+}
+
+static void what_cannot_be_tried_is_said(void **state)
+{
+        (void)state;
+        struct machine m;
+        machine_open(&m, laptop_files);
+        m.in.effects.trial = fake_trial;
+        m.trial_err = -EAGAIN;
+        machine_look(&m);
+        expect(&m, "tier", WARN, "no tier held");
+        expect(&m, "trial-none", MISSING, "could not be tried");
+        assert_false(m.d.proved);
+
+        /* A mute manager is waited for once and not twice. */
+        m.trial_err = 0;
+        m.tried = 0;
+        m.manager = -ETIMEDOUT;
+        m.trial[AFZ_TIER_CGROUP2] = (struct afz_trial)HELD;
+        machine_look(&m);
+        expect(&m, "trial-scope", MISSING, "gives no answer");
+        expect(&m, "tier", OK, "cgroup2 proved");
+        assert_int_equal(m.tried, 1);
+        machine_close(&m);
+}
+
+/* What holds on this machine says nothing of the one that was recorded. */
+static void recordings_are_not_tried(void **state)
+{
+        (void)state;
+        struct machine m;
+        struct afz_doctor_input live;
+        machine_open(&m, laptop_files);
+        afz_doctor_input_live(m.in.env, &live);
+        m.in.effects.trial = live.effects.trial;
+        machine_look(&m);
+        expect(&m, "trial-none", MISSING, "could not be tried");
+        assert_false(m.d.proved);
+        machine_close(&m);
 }
 
 static void the_runtime_folder_may_be_elsewhere(void **state)
@@ -196,7 +333,7 @@ static void root_asks_the_system_manager(void **state)
         expect(&m, "systemd", OK, "the system manager answers");
         expect(&m, "linger", SKIP, "");
         assert_int_equal(m.system_asked, 1);
-        assert_int_equal(m.d.tier, AFZ_FORECAST_SCOPE);
+        assert_int_equal(m.d.tier, AFZ_TIER_SCOPE);
         machine_close(&m);
 }
 
@@ -370,6 +507,9 @@ int main(void)
                 cmocka_unit_test(psi_switched_off_is_told),
                 cmocka_unit_test(hidepid),
                 cmocka_unit_test(managers),
+                cmocka_unit_test(tiers_are_proved),
+                cmocka_unit_test(what_cannot_be_tried_is_said),
+                cmocka_unit_test(recordings_are_not_tried),
                 cmocka_unit_test(the_runtime_folder_may_be_elsewhere),
                 cmocka_unit_test(root_asks_the_system_manager),
                 cmocka_unit_test(network_mounts_are_left_alone),

@@ -39,7 +39,7 @@ status 0 "$antifreeze" doctor --json
 import json, sys
 d = json.load(open(sys.argv[1]))
 assert d["schema"] == 1
-assert list(d) == ["schema", "checks", "features", "tier_possible"], list(d)
+assert list(d) == ["schema", "checks", "features", "tier_possible", "tier_proved", "trials"], list(d)
 assert d["tier_possible"] in ("scope", "cgroup2", "cgroup1", "none", "unknown")
 assert len(d["checks"]) > 20
 assert len({c["id"] for c in d["checks"]}) == len(d["checks"])
@@ -53,7 +53,25 @@ for c in d["checks"]:
         assert c["fix"] is None, c
 for f in d["features"]:
     assert list(f) == ["name", "version", "use"], f
+# From the best downwards, and the last one held: where nothing else is to be had, none is.
+trials = d["trials"]
+assert [t["tier"] for t in trials] == ["scope", "cgroup2", "cgroup1", "none"][:len(trials)], trials
+for t in trials:
+    assert list(t) == ["tier", "proved", "offered", "limited", "braked", "killed", "clean", "took_ns", "why"], t
+    assert t["proved"] == (t is trials[-1]), t
+    assert t["proved"] == (t["why"] is None) == (t["offered"] and t["limited"] and t["braked"] and t["killed"] and t["clean"]), t
+    assert t["took_ns"] < 10e9, t
+assert d["tier_proved"] is True and d["tier_possible"] == trials[-1]["tier"], d["tier_possible"]
+tier = next(c for c in d["checks"] if c["id"] == "tier")
+assert f'{trials[-1]["tier"]} proved' in tier["text"], tier
 PY
+left=$(find /sys/fs/cgroup -type d -name 'antifreeze-trial-*' 2>/dev/null || true)
+[[ -z $left ]] || fail "a trial left $left"
+
+status 0 "$antifreeze" doctor --no-trials --json
+grep -q '"tier_proved":false,"trials":\[\]' "$work/out" || fail "--no-trials: $(tail -c 200 "$work/out")"
+status 0 "$antifreeze" doctor --no-trials
+grep -q 'a forecast, not proved' <(tail -n 1 "$work/out") || fail "a forecast is not called one"
 
 # A bus that takes connections and never answers is a finding after two seconds, not a hang. Root would ask the
 # system's bus, so it steps down for this one.

@@ -24,11 +24,13 @@
 /* A machine: its files, and tables (ending with NULL) of what the effects answer. */
 struct machine {
         struct afz_fixture *files;
-        const char *variables[8]; /* "HOME=/home/ada" */
-        const char *exist[8];     /* absolute paths that are there */
-        const char *denied[4];    /* paths below a root that may not be written */
-        const char *links[8];     /* "/home -> /data/home" */
-        int manager;              /* what asking it gives */
+        const char *variables[8];               /* "HOME=/home/ada" */
+        const char *exist[8];                   /* absolute paths that are there */
+        const char *denied[4];                  /* paths below a root that may not be written */
+        const char *links[8];                   /* "/home -> /data/home" */
+        int manager;                            /* what asking it gives */
+        struct afz_trial trial[AFZ_TIER_COUNT]; /* what trying each gives */
+        int trial_err, tried;
         int asked, system_asked;
         char linked[512]; /* every path whose link was read */
         struct afz_doctor_input in;
@@ -79,6 +81,20 @@ static inline int fake_ask(void *ctx, bool system, struct afz_manager_answer *re
         if (m->manager == 0)
                 snprintf(ret->version, sizeof ret->version, "252.22-1~deb12u1");
         return m->manager;
+}
+
+/* Not among the effects unless a test puts it there. */
+static inline int fake_trial(void *ctx, const struct afz_env *env, enum afz_tier tier,
+                             struct afz_trial *ret)
+{
+        struct machine *m = ctx;
+        (void)env;
+        m->tried++;
+        if (m->trial_err == 0) {
+                *ret = m->trial[tier];
+                ret->tier = tier;
+        }
+        return m->trial_err;
 }
 
 #define LIMITS(files_soft, files_hard)                                                             \

@@ -16,7 +16,7 @@
 enum { LEVEL_WIDTH = 8, TITLE_WIDTH = 18, TEXT_AT = 2 + LEVEL_WIDTH + TITLE_WIDTH, TEXT_MIN = 30 };
 
 struct doctor_options {
-        bool json;
+        bool json, no_trials;
 };
 
 /* How the text is shown. width 0: lines are not broken. */
@@ -131,10 +131,9 @@ static void put_summary(struct afz_out *out, const struct style *style,
         for (size_t i = 0; i < afz_check_count; i++)
                 count[d->finding[i].level]++;
         afz_out_fmt(out, "\n%sprotection possible here: %s%s%s; %u ok",
-                    style->colour ? "\033[1m" : "", afz_tier_forecast_name(d->tier),
+                    style->colour ? "\033[1m" : "", afz_doctor_tier_name(d->tier),
                     style->colour ? "\033[0m" : "",
-                    d->tier > AFZ_FORECAST_NONE ? " (a forecast, not yet proved)" : "",
-                    count[AFZ_FINDING_OK]);
+                    d->proved ? " (proved)" : " (a forecast, not proved)", count[AFZ_FINDING_OK]);
         for (int level = AFZ_FINDING_WARN; level <= AFZ_FINDING_UNKNOWN; level++)
                 if (count[level])
                         afz_out_fmt(out, ", %u %s", count[level],
@@ -160,6 +159,26 @@ static void put_json_checks(struct afz_json *j, const struct afz_diagnosis *d)
         afz_json_close(j, ']');
 }
 
+static void put_json_trials(struct afz_json *j, const struct afz_diagnosis *d)
+{
+        afz_json_open(j, '[');
+        for (size_t i = 0; i < d->trials; i++) {
+                const struct afz_trial *t = &d->trial[i];
+                afz_json_open(j, '{');
+                afz_json_key(j, "tier"), afz_json_str(j, afz_tier_name(t->tier));
+                afz_json_key(j, "proved"), afz_json_bool(j, afz_trial_proved(t));
+                afz_json_key(j, "offered"), afz_json_bool(j, t->opened);
+                afz_json_key(j, "limited"), afz_json_bool(j, t->limited);
+                afz_json_key(j, "braked"), afz_json_bool(j, t->braked);
+                afz_json_key(j, "killed"), afz_json_bool(j, t->killed);
+                afz_json_key(j, "clean"), afz_json_bool(j, t->clean);
+                afz_json_key(j, "took_ns"), afz_json_u64(j, t->took_ns);
+                afz_json_key(j, "why"), afz_json_str(j, t->why[0] ? t->why : NULL);
+                afz_json_close(j, '}');
+        }
+        afz_json_close(j, ']');
+}
+
 static void put_json(struct afz_out *out, const struct afz_diagnosis *d)
 {
         struct afz_json j = {.out = out};
@@ -176,7 +195,9 @@ static void put_json(struct afz_out *out, const struct afz_diagnosis *d)
                 afz_json_close(&j, '}');
         }
         afz_json_close(&j, ']');
-        afz_json_key(&j, "tier_possible"), afz_json_str(&j, afz_tier_forecast_name(d->tier));
+        afz_json_key(&j, "tier_possible"), afz_json_str(&j, afz_doctor_tier_name(d->tier));
+        afz_json_key(&j, "tier_proved"), afz_json_bool(&j, d->proved);
+        afz_json_key(&j, "trials"), put_json_trials(&j, d);
         afz_json_close(&j, '}');
         afz_out_char(out, '\n');
 }
@@ -206,6 +227,8 @@ static int run_doctor(const struct afz_invocation *invocation)
         if (r < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "/proc cannot be opened: %s", strerror(-r));
         afz_doctor_input_live(&env, &in);
+        if (options->no_trials)
+                in.effects.trial = NULL;
         r = afz_gpu_facts_ask(&env, GPU_WAIT_NS, &gpu);
         if (r == 0) {
                 in.gpu = &gpu;
@@ -232,6 +255,9 @@ static const struct afz_option doctor_rows[] = {
         {.name = "json",
          .offset = offsetof(struct doctor_options, json),
          .help = "One JSON object instead of text."},
+        {.name = "no-trials",
+         .offset = offsetof(struct doctor_options, no_trials),
+         .help = "Try no tier; forecast it from what is configured."},
         {0},
 };
 
@@ -248,9 +274,10 @@ const struct afz_command afz_command_doctor = {
                 "Looks at the machine and says, line by line, what Antifreeze can see and do here: "
                 "ok, warn (works, but is risky), missing (not offered) or unknown (we may not "
                 "look), each with the way to fix it. Nothing is changed, and no root is "
-                "needed.\n\nThe tier of protection is a forecast from what is configured; it is "
-                "not yet proved by a trial. The exit status is 0 whenever there is an answer, "
-                "whatever it is.",
+                "needed.\n\nThe tier of protection is proved by a small trial, from the best "
+                "tier downwards until one holds: a child of our own with 32 MiB is really "
+                "limited, braked and killed. It takes a fraction of a second and leaves nothing "
+                "behind. The exit status is 0 whenever there is an answer, whatever it is.",
         .options = doctor_rows,
         .options_size = sizeof(struct doctor_options),
         .examples = doctor_examples,

@@ -11,23 +11,35 @@
 #include "quantity.h"
 
 static const struct afz_command *const commands[] = {
-        &afz_command_watch, &afz_command_doctor,     &afz_command_demo, &afz_command_capture,
-        &afz_command_help,  &afz_command_completion, &afz_command_man,  NULL,
+        &afz_command_run,  &afz_command_attach,     &afz_command_watch, &afz_command_why,
+        &afz_command_set,  &afz_command_doctor,     &afz_command_demo,  &afz_command_capture,
+        &afz_command_help, &afz_command_completion, &afz_command_man,   NULL,
 };
 
 static const struct afz_note exit_status[] = {
-        {"0", "It could answer."},
+        {"0", "It could answer. run: CMD ended with 0."},
         {"2", "A usage error, or something that was asked for is not there. One line says what."},
+        {"75", "run, attach: Antifreeze, or a limit that it set, stopped the job to protect the "
+               "machine."},
+        {"125", "run, attach: a usage error, or a failure of our own."},
+        {"126, 127", "run: CMD cannot be run; CMD was not found."},
+        {"other", "run: CMD's own. When a signal ended CMD, the same signal ends us."},
         {0},
 };
 
 static const struct afz_note environment[] = {
         {"NO_COLOR", "Set and not empty: no colours."},
+        {"ANTIFREEZE_SOCKET, ANTIFREEZE_RUN",
+         "Set for CMD by run: the control socket's path and the run's ID."},
+        {"ANTIFREEZE_TIER",
+         "The best tier to try (scope, cgroup2, cgroup1, none): for tests of the weaker ones."},
         {"ANTIFREEZE_NVML", "The file to load instead of libnvidia-ml.so.1."},
         {0},
 };
 
 static const struct afz_example examples[] = {
+        {"antifreeze run -- python train.py", "Train; the machine stays usable, whatever happens."},
+        {"antifreeze why", "How the last run ended, and why."},
         {"antifreeze watch 4242", "Watch the job whose root is process 4242."},
         {"antifreeze doctor", "See what this machine can tell and what is risky on it."},
         {"antifreeze demo", "Train a small network, watched."},
@@ -42,9 +54,11 @@ const struct afz_program afz_program = {
         .date = "2026-11-15",
         .summary = "keep a training job from freezing the machine, and say why",
         .description =
-                "Antifreeze watches a machine and a training job on it: memory, swap, shared "
-                "memory, GPU memory, pressure, cores, disks, network mounts, heat and the kernel's "
-                "log. It needs no root, no daemon and no change to the program.\n\n"
+                "Antifreeze holds a training job to what the machine can give, and watches both: "
+                "memory, swap, shared memory, GPU memory, pressure, cores, disks, network mounts, "
+                "heat and the kernel's log. When the job would take the machine down, it is "
+                "slowed, asked to save, and ended in time; nothing else is ever touched. It needs "
+                "no root, no daemon and no change to the program.\n\n"
                 "What it cannot see somewhere, it says; a value that is not known is never shown "
                 "as 0.",
         .commands = commands,

@@ -27,25 +27,25 @@ static bool gives_memory(int controllers)
         return controllers >= 0 && controllers & 1 << AFZ_CG_MEMORY;
 }
 
-enum afz_tier_forecast afz_tier_forecast(const struct afz_doctor_ctx *ctx)
+enum afz_tier afz_tier_forecast(const struct afz_doctor_ctx *ctx)
 {
         const struct afz_cgroup_layout *cg = &ctx->cgroup;
         const struct afz_manager *m = &ctx->manager;
         const char *own = cg->own.dir[AFZ_CG_MEMORY];
         if (cg->kind == AFZ_CGROUP_UNKNOWN)
-                return AFZ_FORECAST_UNKNOWN;
+                return AFZ_TIER_UNKNOWN;
         if (cg->kind == AFZ_CGROUP_V2) {
                 if ((m->state == AFZ_MANAGER_ANSWERS || (m->state == AFZ_MANAGER_SEEN && m->bus)) &&
                     gives_memory(m->controllers))
-                        return AFZ_FORECAST_SCOPE;
+                        return AFZ_TIER_SCOPE;
                 if (may_use(ctx, own) == 0 && gives_memory(afz_cgroup_controllers(ctx->env, own)))
-                        return AFZ_FORECAST_CGROUP2;
+                        return AFZ_TIER_CGROUP2;
                 /* It might have been the manager, had we been allowed to look. */
-                return m->state == AFZ_MANAGER_UNKNOWN ? AFZ_FORECAST_UNKNOWN : AFZ_FORECAST_NONE;
+                return m->state == AFZ_MANAGER_UNKNOWN ? AFZ_TIER_UNKNOWN : AFZ_TIER_NONE;
         }
         if (cg->own.version == 1 && may_use(ctx, own) == 0)
-                return AFZ_FORECAST_CGROUP1;
-        return AFZ_FORECAST_NONE;
+                return AFZ_TIER_CGROUP1;
+        return AFZ_TIER_NONE;
 }
 
 AFZ_CHECK(cgroup)
@@ -235,24 +235,6 @@ AFZ_CHECK(linger)
         afz_fix(ret, "loginctl enable-linger");
         return afz_find(ret, AFZ_FINDING_WARN,
                         "off: a job in a scope ends when you log out, also inside tmux or nohup");
-}
-
-AFZ_CHECK(tier)
-{
-        static const char *const text[] = {
-                [AFZ_FORECAST_UNKNOWN] = "not known: too little of it may be seen from here",
-                [AFZ_FORECAST_NONE] = "none: a job could be watched and stopped, not limited",
-                [AFZ_FORECAST_CGROUP1] = "cgroup1: limits in a v1 cgroup of our own",
-                [AFZ_FORECAST_CGROUP2] = "cgroup2: limits in a cgroup of our own",
-                [AFZ_FORECAST_SCOPE] = "scope: limits in a systemd scope, the best there is",
-        };
-        if (ctx->tier == AFZ_FORECAST_NONE) {
-                afz_fix(ret, "see cgroup layout, delegation and systemd above");
-                return afz_find(ret, AFZ_FINDING_MISSING, "%s", text[ctx->tier]);
-        }
-        return afz_find(ret,
-                        ctx->tier == AFZ_FORECAST_UNKNOWN ? AFZ_FINDING_UNKNOWN : AFZ_FINDING_OK,
-                        "%s (a forecast, not yet proved)", text[ctx->tier]);
 }
 
 /* Their names as /proc/PID/comm has them: 15 characters at most. */

@@ -28,14 +28,22 @@ struct afz_doctor_ctx {
         struct afz_box box;
         struct afz_cgroup_layout cgroup;
         struct afz_manager manager;
-        enum afz_tier_forecast tier;
+        enum afz_tier forecast; /* from the files */
+        const struct afz_trial *trial;
+        size_t trials;
 };
 
 /* Which machine this is; box.c. Needs ctx->mounts. */
 void afz_box_look(const struct afz_doctor_ctx *ctx, struct afz_box *ret);
 
-/* Which tier the facts promise; check_protection.c. */
-enum afz_tier_forecast afz_tier_forecast(const struct afz_doctor_ctx *ctx);
+/* Which tier the facts promise; check_protection.c. Needs all of the above. */
+enum afz_tier afz_tier_forecast(const struct afz_doctor_ctx *ctx);
+
+/* Tries the tiers from the best downwards until one holds; check_trial.c. Returns how many. */
+size_t afz_try_tiers(const struct afz_doctor_ctx *ctx, struct afz_trial ret[AFZ_TIER_COUNT]);
+
+/* The one that held, or NULL. */
+const struct afz_trial *afz_proved_trial(const struct afz_doctor_ctx *ctx);
 
 /* Sets level and sentence; returns the level, so that a check can end with it. */
 enum afz_finding_level afz_find(struct afz_finding *ret, enum afz_finding_level level,
@@ -82,6 +90,10 @@ AFZ_CHECK(memory_limit);
 AFZ_CHECK(systemd);
 AFZ_CHECK(linger);
 AFZ_CHECK(tier);
+AFZ_CHECK(trial_scope);
+AFZ_CHECK(trial_cgroup2);
+AFZ_CHECK(trial_cgroup1);
+AFZ_CHECK(trial_none);
 AFZ_CHECK(oom_daemons);
 
 AFZ_CHECK(swap);

@@ -23,14 +23,18 @@ int afz_doctor_run(const struct afz_doctor_input *in, struct afz_diagnosis *ret)
         afz_box_look(&ctx, &ctx.box);
         afz_cgroup_layout_read(in->env, &ctx.cgroup);
         afz_manager_look(&ctx, &ctx.manager);
-        ctx.tier = afz_tier_forecast(&ctx);
+        ctx.forecast = afz_tier_forecast(&ctx);
+        ctx.trial = ret->trial;
+        ctx.trials = ret->trials = afz_try_tiers(&ctx, ret->trial);
 
         for (size_t i = 0; i < afz_check_count; i++) {
                 struct afz_finding *f = &ret->finding[i];
                 *f = (struct afz_finding){0};
                 f->level = afz_check_table[i].run(&ctx, f);
         }
-        ret->tier = ctx.tier;
+        const struct afz_trial *proved = afz_proved_trial(&ctx);
+        ret->proved = proved;
+        ret->tier = proved ? proved->tier : ctx.forecast;
         afz_mount_list_done(&ctx.mounts);
         return 0;
 }

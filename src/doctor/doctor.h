@@ -11,7 +11,8 @@
  * All that is looked at comes through the input: files through the env's roots, the rest through
  * afz_doctor_effects, so that a recorded tree and a few fakes are a whole machine. Nothing here
  * changes the machine, and nothing can hang: network mounts are not touched, and the one question
- * that goes to another program (the systemd manager) is asked by a child with a deadline.
+ * that goes to another program (the systemd manager) is asked by a child with a deadline. The tiers
+ * are tried on a child of our own (trial.h), which is gone with all of its traces when we return.
  *
  * A check says what it found in one sentence and, when something is wrong, the way to put it right.
  * What we may not look at is UNKNOWN and never OK. To add a check: write one function, declare it
@@ -24,6 +25,8 @@
 
 #include "env.h"
 #include "gpu_facts.h"
+#include "hold.h"
+#include "trial.h"
 
 enum afz_finding_level {
         AFZ_FINDING_OK,
@@ -43,17 +46,11 @@ struct afz_finding {
         char fix[352];  /* what to do; "" when there is nothing to do */
 };
 
-/* What would hold a job, from best to none. A forecast from the files: nothing is tried. */
-enum afz_tier_forecast {
-        AFZ_FORECAST_UNKNOWN,
-        AFZ_FORECAST_NONE,
-        AFZ_FORECAST_CGROUP1,
-        AFZ_FORECAST_CGROUP2,
-        AFZ_FORECAST_SCOPE
-};
+/* Too little may be seen to say what would hold a job. */
+#define AFZ_TIER_UNKNOWN AFZ_TIER_COUNT
 
-/* "unknown", "none", "cgroup1", "cgroup2", "scope" */
-const char *afz_tier_forecast_name(enum afz_tier_forecast tier);
+/* afz_tier_name(), or "unknown". */
+const char *afz_doctor_tier_name(enum afz_tier tier);
 
 /* What a systemd manager said. */
 struct afz_manager_answer {
@@ -71,6 +68,9 @@ struct afz_doctor_effects {
         /* Asks the system's or the user's systemd manager for its version. -ENODATA: this build
          * cannot ask; -ETIMEDOUT: no answer came in time; else why it did not work. */
         int (*ask_manager)(void *ctx, bool system, struct afz_manager_answer *ret);
+        /* Tries a tier, as afz_trial_run(). NULL: nothing is tried. */
+        int (*trial)(void *ctx, const struct afz_env *env, enum afz_tier tier,
+                     struct afz_trial *ret);
         void *ctx;
 };
 
@@ -97,7 +97,10 @@ extern const size_t afz_check_count;
 
 struct afz_diagnosis {
         struct afz_finding finding[AFZ_CHECKS_MAX]; /* finding[i] is of afz_check_table[i] */
-        enum afz_tier_forecast tier;
+        enum afz_tier tier; /* the best that was proved; else what the files promise */
+        bool proved;
+        struct afz_trial trial[AFZ_TIER_COUNT]; /* from the best downwards, up to the one proved */
+        size_t trials;
 };
 
 /* The effects of the machine we run on; gpu stays NULL. The env is borrowed. */

@@ -16,14 +16,9 @@ const char *afz_finding_level_name(enum afz_finding_level level)
         return (unsigned)level < AFZ_FINDING_LEVELS ? name[level] : "unknown";
 }
 
-const char *afz_tier_forecast_name(enum afz_tier_forecast tier)
+const char *afz_doctor_tier_name(enum afz_tier tier)
 {
-        static const char *const name[] = {
-                [AFZ_FORECAST_UNKNOWN] = "unknown", [AFZ_FORECAST_NONE] = "none",
-                [AFZ_FORECAST_CGROUP1] = "cgroup1", [AFZ_FORECAST_CGROUP2] = "cgroup2",
-                [AFZ_FORECAST_SCOPE] = "scope",
-        };
-        return (unsigned)tier <= AFZ_FORECAST_SCOPE ? name[tier] : "unknown";
+        return (unsigned)tier < AFZ_TIER_COUNT ? afz_tier_name(tier) : "unknown";
 }
 
 /* Names and versions come from files and variables that anybody may have written. */

@@ -32,7 +32,4 @@ struct afz_doctor_ctx;
 /* Needs ctx->cgroup. */
 void afz_manager_look(const struct afz_doctor_ctx *ctx, struct afz_manager *ret);
 
-/* The live way to ask; see afz_doctor_effects. */
-int afz_manager_ask(void *unused, bool system, struct afz_manager_answer *ret);
-
 #endif

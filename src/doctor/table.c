@@ -20,6 +20,10 @@ const struct afz_check afz_check_table[] = {
         {"linger", "Protection", "lingering", afz_check_linger},
         {"oom-daemons", "Protection", "other OOM killers", afz_check_oom_daemons},
         {"tier", "Protection", "tier", afz_check_tier},
+        {"trial-scope", "Protection", "tier scope", afz_check_trial_scope},
+        {"trial-cgroup2", "Protection", "tier cgroup2", afz_check_trial_cgroup2},
+        {"trial-cgroup1", "Protection", "tier cgroup1", afz_check_trial_cgroup1},
+        {"trial-none", "Protection", "tier none", afz_check_trial_none},
 
         {"swap", "Memory", "swap", afz_check_swap},
         {"swappiness", "Memory", "swappiness", afz_check_swappiness},

@@ -11,7 +11,7 @@ static int next_word(struct afz_span *list, struct afz_span *ret)
         return afz_span_take_until(list, '\0', ret);
 }
 
-enum match { EXACT, PREFIX };
+enum match { EXACT, PREFIX, INSIDE };
 
 struct rule {
         const char *text;
@@ -21,15 +21,43 @@ struct rule {
 
 /* By the name of the program, or of the script that an interpreter runs. */
 static const struct rule program_rules[] = {
-        {"sh", EXACT, AFZ_ROLE_SHELL},           {"bash", EXACT, AFZ_ROLE_SHELL},
-        {"dash", EXACT, AFZ_ROLE_SHELL},         {"zsh", EXACT, AFZ_ROLE_SHELL},
-        {"fish", EXACT, AFZ_ROLE_SHELL},         {"env", EXACT, AFZ_ROLE_SHELL},
-        {"time", EXACT, AFZ_ROLE_SHELL},         {"nohup", EXACT, AFZ_ROLE_SHELL},
-        {"torchrun", EXACT, AFZ_ROLE_LAUNCHER},  {"accelerate", EXACT, AFZ_ROLE_LAUNCHER},
-        {"deepspeed", EXACT, AFZ_ROLE_LAUNCHER}, {"mpirun", EXACT, AFZ_ROLE_LAUNCHER},
-        {"mpiexec", PREFIX, AFZ_ROLE_LAUNCHER},  {"horovodrun", EXACT, AFZ_ROLE_LAUNCHER},
-        {"srun", EXACT, AFZ_ROLE_LAUNCHER},      {"uv", EXACT, AFZ_ROLE_LAUNCHER},
-        {"jupyter", PREFIX, AFZ_ROLE_SERVER},    {"ipykernel_launcher", PREFIX, AFZ_ROLE_KERNEL},
+        {"sh", EXACT, AFZ_ROLE_SHELL},
+        {"bash", EXACT, AFZ_ROLE_SHELL},
+        {"dash", EXACT, AFZ_ROLE_SHELL},
+        {"zsh", EXACT, AFZ_ROLE_SHELL},
+        {"fish", EXACT, AFZ_ROLE_SHELL},
+        {"env", EXACT, AFZ_ROLE_SHELL},
+        {"time", EXACT, AFZ_ROLE_SHELL},
+        {"nohup", EXACT, AFZ_ROLE_SHELL},
+        {"torchrun", EXACT, AFZ_ROLE_LAUNCHER},
+        {"accelerate", EXACT, AFZ_ROLE_LAUNCHER},
+        {"deepspeed", EXACT, AFZ_ROLE_LAUNCHER},
+        {"mpirun", EXACT, AFZ_ROLE_LAUNCHER},
+        {"mpiexec", PREFIX, AFZ_ROLE_LAUNCHER},
+        {"horovodrun", EXACT, AFZ_ROLE_LAUNCHER},
+        {"srun", EXACT, AFZ_ROLE_LAUNCHER},
+        {"uv", EXACT, AFZ_ROLE_LAUNCHER},
+        {"papermill", EXACT, AFZ_ROLE_LAUNCHER},
+        {"ipykernel_launcher", PREFIX, AFZ_ROLE_KERNEL},
+        /* These run one notebook and end with it. */
+        {"jupyter-nbconvert", EXACT, AFZ_ROLE_LAUNCHER},
+        {"jupyter-execute", EXACT, AFZ_ROLE_LAUNCHER},
+        {"jupyter-run", EXACT, AFZ_ROLE_LAUNCHER},
+        {"jupyter-console", EXACT, AFZ_ROLE_LAUNCHER},
+        {"jupyter", PREFIX, AFZ_ROLE_SERVER},
+        {"code", EXACT, AFZ_ROLE_SERVER},
+        {"code-insiders", EXACT, AFZ_ROLE_SERVER},
+        {"codium", EXACT, AFZ_ROLE_SERVER},
+        {"code-server", EXACT, AFZ_ROLE_SERVER},
+        {"spyder", PREFIX, AFZ_ROLE_SERVER},
+};
+
+/* By a folder on the way to the program: editors' servers bring a node of their own. */
+static const struct rule folder_rules[] = {
+        {"/.vscode-server/", INSIDE, AFZ_ROLE_SERVER},
+        {"/.cursor-server/", INSIDE, AFZ_ROLE_SERVER},
+        {"/code-server/", INSIDE, AFZ_ROLE_SERVER},
+        {"/openvscode-server/", INSIDE, AFZ_ROLE_SERVER},
 };
 
 /* By the module that `python -m` runs. */
@@ -39,6 +67,9 @@ static const struct rule module_rules[] = {
         {"accelerate", PREFIX, AFZ_ROLE_LAUNCHER},
         {"ipykernel_launcher", EXACT, AFZ_ROLE_KERNEL},
         {"ipykernel", PREFIX, AFZ_ROLE_KERNEL},
+        {"spyder_kernels", PREFIX, AFZ_ROLE_KERNEL},
+        {"nbconvert", EXACT, AFZ_ROLE_LAUNCHER},
+        {"papermill", EXACT, AFZ_ROLE_LAUNCHER},
         {"jupyter", PREFIX, AFZ_ROLE_SERVER},
         {"notebook", EXACT, AFZ_ROLE_SERVER},
 };
@@ -55,8 +86,10 @@ static const struct rule code_rules[] = {
 static enum afz_role match(struct afz_span s, const struct rule *rules, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
-                bool hit = rules[i].match == EXACT ? afz_span_eq(s, rules[i].text)
-                                                   : afz_span_starts(s, rules[i].text);
+                const char *text = rules[i].text;
+                bool hit = rules[i].match == EXACT    ? afz_span_eq(s, text)
+                           : rules[i].match == PREFIX ? afz_span_starts(s, text)
+                                                      : afz_span_has(s, text);
                 if (hit)
                         return rules[i].role;
         }
@@ -93,13 +126,27 @@ static enum afz_role python_role(struct afz_span args)
 
 static enum afz_role by_command(const struct afz_role_clues *c)
 {
-        struct afz_span args = c->cmdline, program;
-        if (next_word(&args, &program) < 0)
+        struct afz_span args = c->cmdline, path;
+        if (next_word(&args, &path) < 0)
                 return AFZ_ROLE_OTHER;
-        program = afz_span_base_name(program);
+        struct afz_span program = afz_span_base_name(path);
         if (is_python(program))
                 return python_role(args);
-        return match(program, program_rules, AFZ_COUNT_OF(program_rules));
+        enum afz_role role = match(program, program_rules, AFZ_COUNT_OF(program_rules));
+        return role != AFZ_ROLE_OTHER ? role
+                                      : match(path, folder_rules, AFZ_COUNT_OF(folder_rules));
+}
+
+/* Every notebook server hands its kernels, of whatever language, the path of such a file. */
+static bool has_connection_file(struct afz_span cmdline)
+{
+        struct afz_span word;
+        while (next_word(&cmdline, &word) == 0) {
+                struct afz_span file = afz_span_base_name(word);
+                if (afz_span_starts(file, "kernel-") && afz_span_ends(file, ".json"))
+                        return true;
+        }
+        return false;
 }
 
 /* The number after "NAME=" in the environment; -1 when it is not there. */
@@ -138,10 +185,14 @@ struct afz_role_guess afz_role_guess(const struct afz_role_clues *c)
                 .rank = env_number(c->environ, "RANK"),
                 .local_rank = env_number(c->environ, "LOCAL_RANK"),
         };
+        if (g.role == AFZ_ROLE_KERNEL && c->parent_role == AFZ_ROLE_KERNEL && is_forked(c))
+                g.role = AFZ_ROLE_WORKER;
         if (g.role != AFZ_ROLE_OTHER)
                 return g;
         if (afz_span_starts(c->comm, "pt_data_worker"))
                 g.role = AFZ_ROLE_WORKER;
+        else if (c->parent_role == AFZ_ROLE_SERVER && has_connection_file(c->cmdline))
+                g.role = AFZ_ROLE_KERNEL;
         else if (c->is_root)
                 g.role = g.rank >= 0 ? AFZ_ROLE_RANK : AFZ_ROLE_MAIN;
         else if (is_forked(c) && c->parent_role != AFZ_ROLE_SHELL)

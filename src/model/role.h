@@ -1,8 +1,8 @@
 #ifndef AFZ_ROLE_H
 #define AFZ_ROLE_H
 /* What a process of a training job seems to be, guessed from its command line, its parent's and its
- * environment. Pure: texts in, role out. A guess is for words and for grouping, never for an
- * action.
+ * environment. Pure: texts in, role out. A guess is for words and for grouping. It decides on one
+ * action only, and on a smaller one than without: which kernel below a server is ended alone.
  */
 #include <stdint.h>
 
@@ -16,7 +16,7 @@ enum afz_role {
         AFZ_ROLE_RANK,     /* one of several ranks of a distributed job */
         AFZ_ROLE_WORKER,   /* a data-loading worker: forked or spawned by multiprocessing */
         AFZ_ROLE_TRACKER,  /* multiprocessing's resource tracker or fork server */
-        AFZ_ROLE_SERVER,   /* Jupyter and the like */
+        AFZ_ROLE_SERVER,   /* Jupyter, an editor that runs notebooks: it starts kernels */
         AFZ_ROLE_KERNEL,   /* a notebook's kernel */
         AFZ_ROLE_COUNT
 };

@@ -8,18 +8,22 @@ bytes_of() {
 }
 
 # The options of this run; sizes are in bytes once they are parsed.
-mem=1G smp=2 swap='' zram='' share='' out='' user='' timeout_s=300 append='' console='' times='' job=''
+mem=1G smp=2 flavour='' swap='' disk='' slow='' zram='' share='' out=''
+user='' timeout_s=300 append='' console='' times='' job=''
 command=()
 
 parse_run() {
         while (($#)); do
                 case $1 in
-                --mem | --smp | --swap | --zram | --share | --out | --timeout | --append)
+                --mem | --smp | --flavour | --swap | --disk | --slow | --zram | --share | --out | --timeout | --append)
                         (($# >= 2)) || die "$1 needs a value"
                         case $1 in
                         --mem) mem=$2 ;;
                         --smp) smp=$2 ;;
+                        --flavour) flavour=$2 ;;
                         --swap) swap=$2 ;;
+                        --disk) disk=$2 ;;
+                        --slow) slow=$2 ;;
                         --zram) zram=$2 ;;
                         --share) share=$2 ;;
                         --out) out=$2 ;;
@@ -39,6 +43,8 @@ parse_run() {
         command=("$@")
         mem=$(bytes_of "$mem")
         [[ -z $swap ]] || swap=$(bytes_of "$swap")
+        [[ -z $disk ]] || disk=$(bytes_of "$disk")
+        [[ -z $slow || $slow =~ ^[1-9][0-9]*:[1-9][0-9]*$ ]] || die "not BYTES:OPERATIONS a second: $slow"
         [[ -z $zram ]] || zram=$(bytes_of "$zram")
         [[ $smp =~ ^[1-9][0-9]*$ ]] || die "not a number of processors: $smp"
         [[ $timeout_s =~ ^[1-9][0-9]*$ ]] || die "not a number of seconds: $timeout_s"
@@ -59,6 +65,10 @@ make_job() {
         } >"$job/9p/settings"
         mkfifo "$job/stdout" "$job/stderr"
         [[ -z $swap ]] || truncate --size "$swap" "$job/swap"
+        if [[ -n $disk ]]; then
+                truncate --size "$disk" "$job/disk"
+                mke2fs -q -t ext4 -O ^has_journal -E lazy_itable_init=1 -m 0 "$job/disk"
+        fi
 }
 
 # folder_words TAG DIR [OPTION]: adds a 9p folder to the array "qemu". QEMU wants commas in values doubled.
@@ -81,18 +91,25 @@ kernel_words() {
         echo "console=ttyS0 quiet psi=1 panic=-1 mitigations=off random.trust_cpu=on systemd.show_status=no $append"
 }
 
+# slow_words: the options of a disk that shares the speed of --slow with its like.
+slow_words() {
+        [[ -z $slow ]] || echo ",throttling.group=slow,throttling.bps-total=${slow%:*},throttling.iops-total=${slow#*:}"
+}
+
 # qemu_words DIR: fills the array "qemu".
 qemu_words() {
         local dir=$1 accel=${AFZ_VM_ACCEL:-tcg}
         [[ $accel != tcg ]] || accel=tcg,thread=multi
         qemu=(qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot)
-        # "max" has 5-level page tables, which make every emulated page walk longer.
-        qemu+=(-machine "pc,usb=off,vmport=off" -accel "$accel" -cpu "max,la57=off")
+        # "max" has 5-level page tables, which make every emulated page walk longer, and promises fast string
+        # instructions, so that the kernel clears and copies pages by the byte: emulated, half as fast as by the word.
+        qemu+=(-machine "pc,usb=off,vmport=off" -accel "$accel" -cpu "max,la57=off,erms=off,fsrm=off")
         qemu+=(-m "$((mem >> 20))M" -smp "$smp")
         qemu+=(-kernel "$dir/vmlinuz" -initrd "$dir/initrd" -append "$(kernel_words)")
         qemu+=(-chardev "file,id=console,path=$job/console" -serial chardev:console)
         disk_words "$dir/root.img" root snapshot=on
-        [[ -z $swap ]] || disk_words "$job/swap" swap cache=unsafe
+        [[ -z $swap ]] || disk_words "$job/swap" swap "cache=unsafe$(slow_words)"
+        [[ -z $disk ]] || disk_words "$job/disk" disk "cache=unsafe$(slow_words)"
         qemu+=(-device virtio-serial-pci)
         port_words stdout
         port_words stderr
@@ -122,8 +139,8 @@ say_times() {
 cmd_run() {
         local qemu=() status=0 begin_us dir
         parse_run "$@"
-        "$here/vm" build || exit "$EXIT_OURS"
-        dir=$(image_dir)
+        "$here/vm" build "$flavour" || exit "$EXIT_OURS"
+        dir=$(image_dir "$flavour")
         trap clean_run EXIT
         trap 'exit 130' INT
         trap 'exit 143' TERM

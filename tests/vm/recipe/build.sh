@@ -20,8 +20,15 @@ recipe_hash() {
         ) | sha256sum | cut -c 1-16
 }
 
+# image_dir [FLAVOUR]
 image_dir() {
-        echo "$cache/$(recipe_hash)"
+        echo "$cache/$(recipe_hash)${1:+-$1}"
+}
+
+# package_lists [FLAVOUR]: a flavour is the plain machine and the packages of recipe/packages.FLAVOUR.
+package_lists() {
+        echo "$recipe/packages"
+        [[ -z ${1:-} ]] || echo "$recipe/packages.$1"
 }
 
 # apt_as_root WORD...: apt-get, if we may.
@@ -125,14 +132,15 @@ host_apt_options() {
         apt-config dump | grep -E '^Acquire::(https?::|Check-Valid-Until |Retries |ForceIPv)' || :
 }
 
-# make_root_tar WORK: WORK/root.tar
+# make_root_tar WORK FLAVOUR: WORK/root.tar
 make_root_tar() {
-        local work=$1 option options=() sources packages
+        local work=$1 option options=() sources lists packages
         while read -r option; do
                 options+=("--aptopt=$option")
         done < <(host_apt_options)
         mapfile -t sources < <(host_sources)
-        packages=$(words_of "$recipe/packages" | paste -sd ,)
+        mapfile -t lists < <(package_lists "$2")
+        packages=$(for list in "${lists[@]}"; do words_of "$list"; done | paste -sd ,)
         # shellcheck disable=SC2016
         mmdebstrap --quiet --variant=essential --format=tar --include="$packages" "${options[@]}" \
                 --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
@@ -160,7 +168,7 @@ make_root_image() {
         ' bash "$work" "$ROOT_SPARE_MIB"
 }
 
-# build_into DIR: all of it, in a folder beside, moved into place when whole.
+# build_into DIR FLAVOUR: all of it, in a folder beside, moved into place when whole.
 build_into() {
         local work kernel kver
         work=$(mktemp -d "$cache/build.XXXXXX")
@@ -178,7 +186,7 @@ build_into() {
         make_initrd "$work" "$kver"
         make_overlay "$work" "$kver"
         say "packages, from this machine's own sources"
-        make_root_tar "$work"
+        make_root_tar "$work" "$2"
         say "image"
         make_root_image "$work"
 
@@ -189,17 +197,19 @@ build_into() {
 }
 
 cmd_build() {
-        local dir old
-        dir=$(image_dir)
+        local dir old flavour=${1:-}
+        [[ -z $flavour || -f $recipe/packages.$flavour ]] || die "no such flavour: $flavour"
+        dir=$(image_dir "$flavour")
         mkdir -p "$cache"
         exec 9>"$cache/lock"
         flock 9
         require_host
         if [[ ! -d $dir ]]; then
                 say "making the machine in $dir"
-                (build_into "$dir")
+                (build_into "$dir" "$flavour")
                 for old in "$cache"/*/; do
-                        [[ $old == "$dir/" ]] || rm -rf "$old"
+                        # Other flavours of the same recipe stay.
+                        [[ $old == "$(image_dir)"[/-]* ]] || rm -rf "$old"
                 done
         fi
         exec 9>&-

@@ -1,0 +1,314 @@
+#include "front.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bus.h"
+#include "clock.h"
+#include "commands.h"
+#include "json.h"
+#include "quantity.h"
+#include "thaw.h"
+
+struct front {
+        const struct afz_guard_order *order;
+        const struct afz_front_style *style;
+        struct afz_run run;
+        pid_t guard;
+        int fd, signal_fd;
+        uint64_t line_ns, end_ns; /* when the next line, and the end of its time, are due; 0: not */
+        bool ended;               /* the guard has said how */
+        int code, sig;
+};
+
+static void say_json(const struct afz_word *word)
+{
+        char buf[1024];
+        struct afz_out out = afz_out_to(STDERR_FILENO, buf, sizeof buf);
+        struct afz_json j = {.out = &out};
+        afz_json_open(&j, '{');
+        afz_json_key(&j, "antifreeze"), afz_json_str(&j, word->event);
+        afz_json_key(&j, "text"), afz_json_str(&j, word->text[0] ? word->text : NULL);
+        afz_json_key(&j, "tier"), afz_json_str(&j, afz_tier_name(word->tier));
+        afz_json_key(&j, "budget_bytes"), afz_json_u64(&j, word->budget_bytes);
+        afz_json_key(&j, "swap_bytes"), afz_json_u64(&j, word->swap_bytes);
+        afz_json_key(&j, "need_bytes"), afz_json_u64(&j, word->need_bytes);
+        if (word->kind == AFZ_WORD_ENDED || word->kind == AFZ_WORD_FAILED) {
+                afz_json_key(&j, "exit");
+                if (word->sig == 0)
+                        afz_json_i64(&j, word->code);
+                else
+                        afz_json_null(&j);
+                afz_json_key(&j, "signal");
+                if (word->sig != 0)
+                        afz_json_i64(&j, word->sig);
+                else
+                        afz_json_null(&j);
+        }
+        afz_json_close(&j, '}');
+        afz_out_char(&out, '\n');
+        (void)afz_out_flush(&out);
+}
+
+static void speak(const struct front *f, const struct afz_word *word)
+{
+        if (f->style->json) {
+                say_json(word);
+                return;
+        }
+        if (word->text[0] == '\0' || (f->style->quiet && !word->urgent && !f->order->dry_run))
+                return;
+        for (const char *line = word->text; line && *line;) {
+                const char *end = strchr(line, '\n');
+                afz_say("%.*s", end ? (int)(end - line) : (int)strlen(line), line);
+                line = end ? end + 1 : NULL;
+        }
+}
+
+/* The same signal for ourselves, as the shell expects of a job; we go on when it says so. */
+static void stop_as(int sig)
+{
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, sig);
+        signal(sig, SIG_DFL);
+        raise(sig);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+        sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
+static void hear(struct front *f, const struct afz_word *word)
+{
+        switch (word->kind) {
+        case AFZ_WORD_STARTED:
+                speak(f, word);
+                if (!f->order->dry_run)
+                        (void)afz_run_write(&f->run, &(struct afz_outcome){.end.code = -1});
+                break;
+        case AFZ_WORD_STOPPED:
+                stop_as(word->code);
+                break;
+        case AFZ_WORD_FAILED:
+        case AFZ_WORD_ENDED:
+                f->ended = true;
+                f->code = word->code;
+                f->sig = word->sig;
+                speak(f, word);
+                break;
+        default:
+                speak(f, word);
+                if (word->urgent && f->order->policy != AFZ_POLICY_WATCH)
+                        (void)afz_bus_notify("Antifreeze", word->text, true);
+                break;
+        }
+}
+
+/* False when the guard has closed its end. */
+static bool hear_all(struct front *f)
+{
+        struct afz_word word;
+        ssize_t n;
+        while ((n = recv(f->fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word)
+                hear(f, &word);
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+/* The guard knows whether the whole group got it, from the terminal or from somebody, or we alone.
+ */
+static void pass_on(const struct front *f, const struct signalfd_siginfo *info)
+{
+        struct afz_front_word word = {.sig = (int)info->ssi_signo};
+        if (info->ssi_signo == SIGCHLD)
+                return;
+        if (f->order->attach) {
+                bool leave = info->ssi_signo == SIGINT || info->ssi_signo == SIGTERM ||
+                             info->ssi_signo == SIGHUP || info->ssi_signo == SIGQUIT;
+                if (!leave)
+                        return;
+                word = (struct afz_front_word){.detach = true};
+        }
+        (void)send(f->fd, &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void take_signals(const struct front *f)
+{
+        struct signalfd_siginfo info;
+        while (read(f->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+                pass_on(f, &info);
+}
+
+static void reap_helpers(const struct front *f)
+{
+        siginfo_t info;
+        while (info.si_pid = 0, waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                                        info.si_pid != 0 && info.si_pid != f->guard &&
+                                        info.si_pid != f->run.page->root_pid)
+                (void)waitpid(info.si_pid, NULL, WNOHANG);
+}
+
+static uint64_t now_ns(void)
+{
+        return afz_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* What the style asks for by the clock; returns how many ms to wait at most, or -1. */
+static int timed(struct front *f)
+{
+        const struct afz_run_page *page = f->run.page;
+        uint64_t now = now_ns(), next = UINT64_MAX;
+        if (f->end_ns != 0 && now >= f->end_ns) {
+                struct afz_front_word word = {.sig = SIGTERM};
+                afz_say("its time is over (--time): it is ended");
+                (void)send(f->fd, &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
+                f->end_ns = 0;
+        }
+        if (f->line_ns != 0 && now >= f->line_ns) {
+                char need[AFZ_SIZE_TEXT_CAP], budget[AFZ_SIZE_TEXT_CAP];
+                afz_say("needs %s of %s", afz_format_size(need, sizeof need, page->need_bytes),
+                        afz_format_size(budget, sizeof budget, page->budget_bytes));
+                f->line_ns = now + f->style->every_ns;
+        }
+        if (f->end_ns != 0)
+                next = f->end_ns;
+        if (f->line_ns != 0 && f->line_ns < next)
+                next = f->line_ns;
+        return next == UINT64_MAX ? -1 : (int)((next - now) / AFZ_NS_PER_MS) + 1;
+}
+
+static void listen_to_guard(struct front *f)
+{
+        uint64_t now = now_ns();
+        f->line_ns = f->style->every_ns != 0 ? now + f->style->every_ns : 0;
+        f->end_ns = f->style->end_after_ns != 0 ? now + f->style->end_after_ns : 0;
+        for (;;) { /* also after its last word: it is cleaning up */
+                struct pollfd fds[] = {{.fd = f->fd, .events = POLLIN},
+                                       {.fd = f->signal_fd, .events = POLLIN}};
+                if (poll(fds, 2, timed(f)) < 0 && errno != EINTR)
+                        return;
+                take_signals(f);
+                reap_helpers(f);
+                if (!hear_all(f))
+                        return;
+                if (f->ended)
+                        f->line_ns = f->end_ns = 0;
+        }
+}
+
+/* The guard was killed. The kernel still holds the job to its limits; nobody looks any more. */
+static void outlive_guard(struct front *f)
+{
+        struct afz_run_page *page = f->run.page;
+        pid_t root = page->root_pid;
+        enum afz_tier tier = (enum afz_tier)page->tier;
+        siginfo_t info = {0};
+        f->code = AFZ_EXIT_OWN;
+        if (root <= 0) {
+                afz_say("the guard died before the command was started");
+                return;
+        }
+        struct afz_env env;
+        if (afz_env_open_live(&env) >= 0) {
+                (void)afz_hold_thaw(&env, tier, page->place);
+                afz_env_done(&env);
+        }
+        afz_say("the guard was killed; the job goes on %s",
+                tier == AFZ_TIER_NONE ? "unguarded" : "in its limits, but nobody looks after it");
+        if (f->order->attach)
+                return;
+        /* CMD is our child now: we are its next subreaper. */
+        while (waitid(P_PID, (id_t)root, &info, WEXITED | WSTOPPED) == 0) {
+                if (info.si_code == CLD_STOPPED) {
+                        stop_as(info.si_status);
+                        continue;
+                }
+                if (info.si_code == CLD_EXITED)
+                        f->code = info.si_status;
+                else
+                        f->sig = info.si_status;
+                break;
+        }
+        struct afz_outcome lost = {.end = {AFZ_END_LOST, -1}, .verdicts = 1};
+        struct afz_verdict *v = &lost.verdict[0];
+        v->id = "lost";
+        v->level = "unknown";
+        v->confidence = 1;
+        snprintf(v->summary, sizeof v->summary,
+                 "the guard was killed, so how the run went is not known");
+        (void)afz_run_write(&f->run, &lost);
+}
+
+/* As CMD ended, without a second core file. */
+static int end_as(const struct front *f)
+{
+        if (f->sig == 0)
+                return f->code;
+        sigset_t one;
+        (void)fflush(NULL);
+        (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        sigemptyset(&one);
+        sigaddset(&one, f->sig);
+        signal(f->sig, SIG_DFL);
+        raise(f->sig);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+        return 128 + f->sig; /* a signal that does not end a process */
+}
+
+static void inherit(struct afz_guard_order *order)
+{
+        struct sigaction chld;
+        sigset_t all;
+        sigaction(SIGCHLD, NULL, &chld);
+        order->ignore_sigchld = chld.sa_handler == SIG_IGN;
+        signal(SIGCHLD, SIG_DFL);
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, &order->mask);
+        getrlimit(RLIMIT_NOFILE, &order->files);
+}
+
+static int start_guard(struct front *f)
+{
+        int pair[2];
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        f->guard = fork();
+        if (f->guard < 0)
+                return -errno;
+        if (f->guard == 0) {
+                close(pair[0]);
+                _exit(afz_guard_main(f->order, &f->run, pair[1]));
+        }
+        close(pair[1]);
+        f->fd = pair[0];
+        sigset_t all;
+        sigfillset(&all);
+        f->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+        return f->signal_fd < 0 ? -errno : 0;
+}
+
+int afz_front_run(struct afz_guard_order *order, const struct afz_front_wish *wish,
+                  const struct afz_front_style *style)
+{
+        struct front f = {.order = order, .style = style, .fd = -1, .signal_fd = -1};
+        int status = afz_front_promise(order, wish, &f.run);
+        if (status != 0)
+                return status;
+        inherit(order);
+        int r = start_guard(&f);
+        if (r < 0) {
+                afz_run_done(&f.run);
+                return afz_fail(AFZ_EXIT_OWN, "cannot start the guard: %s", strerror(-r));
+        }
+        listen_to_guard(&f);
+        if (!f.ended)
+                outlive_guard(&f);
+        return end_as(&f);
+}

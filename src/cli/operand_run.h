@@ -1,0 +1,9 @@
+#ifndef AFZ_OPERAND_RUN_H
+#define AFZ_OPERAND_RUN_H
+/* A run given as an operand: an ID, the beginning of one, a folder, a pid; NULL: the newest. */
+#include "run.h"
+
+/* 0, or the exit status after one line on stderr. */
+int afz_operand_run(const char *text, struct afz_run_ref *ret);
+
+#endif

@@ -1,0 +1,316 @@
+#include "guard.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "count_of.h"
+#include "guard_state.h"
+#include "proc_stat.h"
+
+#define MS AFZ_NS_PER_MS
+
+static const struct {
+        uint64_t settle_ns; /* what CMD leaves behind may end by itself, as resource trackers do */
+        uint64_t gone_ns;   /* killed processes are gone in some ms, unless the kernel holds them */
+        uint64_t look_ns;   /* between looks while we wait for an end */
+} wait_for = {
+        .settle_ns = 200 * MS,
+        .gone_ns = 5000 * MS,
+        .look_ns = 5 * MS,
+};
+
+static int set_from_outside(void *ctx, int which, uint64_t bytes, char *ret_text, size_t cap)
+{
+        struct afz_guard *g = ctx;
+        struct afz_budget next = g->budget;
+        uint64_t need = 0;
+        (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
+        if (which == AFZ_CONTROL_SET_BUDGET) {
+                if (bytes < need + need / 10) {
+                        snprintf(ret_text, cap,
+                                 "the job needs %.2f GB now: a budget below that and a tenth more "
+                                 "would end it",
+                                 (double)need / (1 << 30));
+                        return -ERANGE;
+                }
+                next.ram_bytes = bytes;
+                next.given = true;
+        } else {
+                next.swap_bytes = bytes;
+        }
+        afz_guard_set_budget(g, &next);
+        if (g->budget.ram_bytes != next.ram_bytes || g->budget.swap_bytes != next.swap_bytes) {
+                snprintf(ret_text, cap, "the kernel did not take the limit");
+                return -EIO;
+        }
+        snprintf(ret_text, cap, "budget %llu swap %llu", (unsigned long long)next.ram_bytes,
+                 (unsigned long long)next.swap_bytes);
+        return 0;
+}
+
+static int tell_status(void *ctx, char *ret_text, size_t cap)
+{
+        const struct afz_guard *g = ctx;
+        uint64_t need = 0;
+        (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
+        snprintf(ret_text, cap,
+                 "{\"run\":\"%s\",\"tier\":\"%s\",\"need_bytes\":%llu,\"budget_bytes\":%llu,"
+                 "\"swap_bytes\":%llu,\"braked\":%s}",
+                 g->run->page->id, afz_tier_name(g->hold.row->tier), (unsigned long long)need,
+                 (unsigned long long)g->budget.ram_bytes, (unsigned long long)g->budget.swap_bytes,
+                 g->braked ? "true" : "false");
+        return 0;
+}
+
+static int proc_stat(const struct afz_env *env, uint64_t pid, struct afz_proc_stat *ret)
+{
+        char path[32], buf[1024];
+        struct afz_span text;
+        snprintf(path, sizeof path, "%llu/stat", (unsigned long long)pid);
+        int r = afz_env_read_record(env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text);
+        return r < 0 ? r : afz_proc_stat_parse(text, ret);
+}
+
+/* Whether a process is below the job's root, or was given to us when its parent died. */
+static bool in_job(void *ctx, pid_t pid)
+{
+        const struct afz_guard *g = ctx;
+        uint64_t at = (uint64_t)pid;
+        for (int depth = 0; depth < 64 && at > 1; depth++) {
+                struct afz_proc_stat stat;
+                if (at == (uint64_t)g->spawn.pid)
+                        return true;
+                if (proc_stat(&g->env, at, &stat) < 0)
+                        return true; /* cannot be told */
+                if (stat.ppid == g->env.self_pid)
+                        return at != (uint64_t)afz_scout_pid(g->scout);
+                at = stat.ppid;
+        }
+        return false;
+}
+
+static int open_all(struct afz_guard *g)
+{
+        const struct afz_guard_order *order = g->order;
+        (void)prctl(PR_SET_NAME, "afz-guard");
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        struct rlimit files = order->files;
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+        int r = afz_scout_start(&g->scout); /* first: it shall carry nothing of what follows */
+        if (r < 0)
+                return r;
+        r = afz_env_open_live(&g->env);
+        if (r < 0)
+                return r;
+        r = afz_host_pulse_open(&g->env, &g->host);
+        if (r < 0)
+                return r;
+        r = afz_guard_signals_open(g);
+        if (r < 0)
+                return r;
+        /* Without a socket the job cannot be asked to save, and `set` cannot reach us; it is held
+         * all the same. */
+        struct afz_control_calls calls = {
+                .set = set_from_outside, .status = tell_status, .is_job = in_job, .ctx = g};
+        if (afz_control_new(g->run->socket, g->run->page->id, &calls, &g->control) < 0)
+                g->control = NULL;
+        snprintf(g->socket_variable, sizeof g->socket_variable, "ANTIFREEZE_SOCKET=%s",
+                 g->control ? g->run->socket : "");
+        snprintf(g->run_variable, sizeof g->run_variable, "ANTIFREEZE_RUN=%s", g->run->page->id);
+        struct afz_checkpoint_setup setup = {
+                .control = g->control,
+                .signal = order->checkpoint_signal,
+                .command = order->checkpoint_cmd,
+                .wait_ns = order->checkpoint_wait_ns,
+        };
+        (void)afz_checkpoint_init(&g->checkpoint, &setup);
+        return 0;
+}
+
+static void wait_a_while(struct afz_guard *g)
+{
+        struct pollfd fds[4 + AFZ_CONTROL_POLLS];
+        uint64_t now = afz_guard_now(g);
+        uint64_t ns = g->wake_ns > now ? g->wake_ns - now : 0;
+        size_t n = 0;
+        fds[n++] = (struct pollfd){.fd = g->signal_fd, .events = POLLIN};
+        fds[n++] = (struct pollfd){.fd = g->front_fd, .events = POLLIN};
+        fds[n++] = (struct pollfd){.fd = g->order->attach ? g->spawn.pidfd : -1, .events = POLLIN};
+        if (g->hold.row)
+                fds[n++] = (struct pollfd){.fd = g->hold.row->oom_fd(g->hold.state),
+                                           .events = POLLIN | POLLPRI};
+        if (g->control)
+                n += afz_control_poll(g->control, fds + n, sizeof fds / sizeof *fds - n);
+        struct timespec ts = {.tv_sec = (time_t)(ns / AFZ_NS_PER_S),
+                              .tv_nsec = (long)(ns % AFZ_NS_PER_S)};
+        if (ppoll(fds, n, &ts, NULL) < 0)
+                return;
+        if (g->order->attach && fds[2].revents)
+                g->root_ended = true;
+        afz_guard_signals_turn(g);
+        afz_guard_front_turn(g);
+        if (g->control)
+                afz_control_turn(g->control, afz_guard_now(g));
+}
+
+/* Whether anything of the job lives; when we cannot tell, nothing does. */
+static bool any_left(struct afz_guard *g)
+{
+        uint64_t n;
+        struct afz_pulse pulse = {.t_ns = afz_guard_now(g)};
+        return g->hold.row->look(g->hold.state, &pulse) >= 0 &&
+               afz_pulse_get(&pulse, AFZ_PULSE_PROCESSES, &n) && n > 0;
+}
+
+static bool wait_until_gone(struct afz_guard *g, uint64_t ns, bool kill)
+{
+        uint64_t end = afz_guard_now(g) + ns;
+        while (any_left(g)) {
+                if (afz_guard_now(g) >= end)
+                        return false;
+                if (kill)
+                        (void)g->hold.row->kill(g->hold.state);
+                g->wake_ns = afz_guard_now(g) + wait_for.look_ns;
+                wait_a_while(g);
+        }
+        return true;
+}
+
+/* From exec to CMD's end, or to the end of everything when it was we who ended it. Returns whether
+ * something of the job is left. */
+static bool hold_job(struct afz_guard *g)
+{
+        while (!g->root_ended && !g->detach) {
+                afz_guard_tick(g);
+                wait_a_while(g);
+        }
+        if (g->detach)
+                return true;
+        afz_guard_look(g); /* the last: what the kernel killed stands in the counters now */
+        afz_guard_release(g);
+        bool ours = g->stop_asked || afz_guard_kernel_killed(g);
+        return !wait_until_gone(g, ours ? wait_for.gone_ns : wait_for.settle_ns, ours);
+}
+
+/* Waits before the next attempt; false when somebody wants it to end meanwhile. */
+static bool back_off(struct afz_guard *g)
+{
+        static const int enough[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+        uint64_t begin = afz_guard_now(g);
+        uint64_t end = begin + afz_restart_backoff_ns(&g->plan);
+        while (afz_guard_now(g) < end) {
+                g->wake_ns = end;
+                wait_a_while(g);
+                for (size_t i = 0; i < AFZ_COUNT_OF(enough); i++)
+                        if (g->group_ns[enough[i]] >= begin || g->forward_ns[enough[i]] >= begin)
+                                return false;
+        }
+        return true;
+}
+
+/* The scout sits in the hold's cgroup, if it has one, and keeps it from being removed. */
+static void end_attempt(struct afz_guard *g)
+{
+        afz_scout_stop(g->scout);
+        g->scout = NULL;
+        afz_hold_close(&g->hold);
+        afz_spawn_done(&g->spawn);
+}
+
+/* Ends this attempt and makes ready for a smaller one; false: there is none, or nobody wants it. */
+static bool try_again(struct afz_guard *g)
+{
+        if (!g->stop_asked && !afz_guard_kernel_killed(g))
+                return false;
+        struct afz_restart_plan next;
+        if (g->order->batch == 0 || !afz_restart_next(&g->plan, &next))
+                return false;
+        g->plan = next;
+        afz_guard_did(g, AFZ_ACTION_RESTART);
+        afz_guard_say(g, "restart", true,
+                      "stopped at its memory limit; starting again with batch %llu and "
+                      "accumulation %llu (attempt %u of %u)",
+                      (unsigned long long)g->plan.batch, (unsigned long long)g->plan.accum,
+                      g->plan.attempt + 1, g->plan.most + 1);
+        if (!back_off(g))
+                return false;
+        end_attempt(g);
+        if (afz_scout_start(&g->scout) < 0)
+                return false;
+        g->root_ended = g->root_signaled = g->stop_asked = g->user_stopped = false;
+        g->root_status = 0;
+        g->stop_ns = 0;
+        g->stop_cause = AFZ_CAUSE_NONE;
+        g->pulse = (struct afz_pulse){0};
+        return true;
+}
+
+/* The last words; then, without the front (`run` ends when CMD ends), what is left is seen off. */
+static void finish(struct afz_guard *g, bool left)
+{
+        struct afz_outcome outcome;
+        bool ends = g->order->policy != AFZ_POLICY_WATCH && !g->detach;
+        afz_guard_outcome(g, &outcome);
+        (void)afz_run_write(g->run, &outcome);
+        if (left && !g->detach)
+                afz_guard_say_survivor(g, ends);
+        afz_guard_say_ended(g, &outcome);
+        if (!left || g->detach)
+                return;
+        if (g->front_fd >= 0)
+                close(g->front_fd);
+        g->front_fd = -1;
+        if (ends && !wait_until_gone(g, g->order->grace_ns, false))
+                (void)wait_until_gone(g, wait_for.gone_ns, true);
+}
+
+static void close_all(struct afz_guard *g)
+{
+        end_attempt(g);
+        afz_checkpoint_done(&g->checkpoint);
+        afz_control_free(g->control);
+        afz_host_pulse_close(&g->host);
+        afz_env_done(&g->env);
+        afz_run_done(g->run);
+}
+
+int afz_guard_main(const struct afz_guard_order *order, struct afz_run *run, int fd)
+{
+        struct afz_guard g = {
+                .order = order,
+                .run = run,
+                .front_fd = fd,
+                .signal_fd = -1,
+                .budget = order->budget,
+                .lines = afz_lines_of(&order->budget, order->ram_total_bytes),
+        };
+        run->page->guard_pid = getpid();
+        int r = open_all(&g);
+        if (r >= 0 && order->batch > 0)
+                r = afz_restart_first(order->batch, order->restarts, &g.plan);
+        if (r < 0) {
+                afz_guard_fail(&g, 125, "cannot start the guard: %s", strerror(-r));
+                return 1;
+        }
+        do {
+                r = afz_guard_start(&g);
+                if (r >= 0 && order->dry_run)
+                        afz_guard_send(&g,
+                                       &(struct afz_word){.kind = AFZ_WORD_ENDED, .event = "end"});
+                if (r < 0 || order->dry_run)
+                        break;
+                bool left = hold_job(&g);
+                if (try_again(&g))
+                        continue;
+                finish(&g, left);
+                break;
+        } while (true);
+        close_all(&g);
+        return 0;
+}

@@ -1,0 +1,182 @@
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "clock.h"
+#include "guard_state.h"
+
+void afz_guard_did(struct afz_guard *g, enum afz_action action)
+{
+        atomic_fetch_add_explicit(&g->run->page->did[action], 1, memory_order_relaxed);
+}
+
+static void brake(struct afz_guard *g)
+{
+        if (g->braked)
+                return;
+        /* Said first: should we die between the two, the front thaws what is not frozen. */
+        atomic_store(&g->run->page->braked, 1);
+        g->braked = true;
+        if (g->hold.row->brake(g->hold.state) < 0) {
+                g->braked = false;
+                atomic_store(&g->run->page->braked, 0);
+        }
+}
+
+void afz_guard_release(struct afz_guard *g)
+{
+        if (!g->braked)
+                return;
+        (void)g->hold.row->release(g->hold.state);
+        g->braked = false;
+        atomic_store(&g->run->page->braked, 0);
+}
+
+static void note_stop(struct afz_guard *g, const struct afz_decision *decision)
+{
+        if (g->stop_ns != 0)
+                return;
+        uint64_t need = 0;
+        (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
+        g->stop_ns = g->pulse.t_ns;
+        g->stop_need_bytes = need;
+        g->stop_cause = decision->cause;
+        g->stop_storm = decision->storm;
+}
+
+/* Of a server's sub-jobs, the one that holds most. False: there is none, all of it has to go. */
+static bool stop_part(struct afz_guard *g)
+{
+        uint64_t most = 0, need;
+        int victim = -1;
+        for (unsigned i = 0; i < g->parts; i++)
+                if (!g->part_over[i] && g->hold.row->look_part(g->hold.state, i, &need) == 0 &&
+                    need > most) {
+                        most = need;
+                        victim = (int)i;
+                }
+        if (victim < 0 || g->hold.row->kill_part(g->hold.state, (unsigned)victim) < 0)
+                return false;
+        g->part_over[victim] = true;
+        g->parts_stopped++;
+        afz_guard_did(g, AFZ_ACTION_KILL);
+        afz_guard_say(g, "stop-part", true,
+                      "stopped the kernel with pid %llu alone: it held %.1f GB and the budget was "
+                      "met; the server and %u other kernels go on",
+                      (unsigned long long)g->part_pid[victim], (double)most / (1 << 30),
+                      g->parts - g->parts_stopped);
+        return true;
+}
+
+static const char *cause_words(enum afz_cause cause)
+{
+        static const char *const words[AFZ_CAUSE_COUNT] = {
+                [AFZ_CAUSE_NONE] = "",
+                [AFZ_CAUSE_BUDGET] = "its memory is nearly at its budget",
+                [AFZ_CAUSE_PRESSURE] = "the machine is short of memory",
+                [AFZ_CAUSE_KERNEL] = "the kernel killed a part of it at its limit",
+                [AFZ_CAUSE_SHM] = "/dev/shm is nearly full",
+                [AFZ_CAUSE_DISK] = "a disk is nearly full",
+        };
+        return words[cause];
+}
+
+static void stop(struct afz_guard *g, const struct afz_decision *decision, enum afz_action action)
+{
+        afz_guard_release(g); /* a frozen job can handle no signal */
+        note_stop(g, decision);
+        if (!g->stop_asked && g->control) {
+                char line[160];
+                snprintf(line, sizeof line, "stop %s %s",
+                         decision->cause == AFZ_CAUSE_PRESSURE ? "pressure" : "budget",
+                         cause_words(decision->cause));
+                afz_control_tell(g->control, line);
+        }
+        g->stop_asked = true;
+        afz_guard_did(g, action);
+        switch (action) {
+        case AFZ_ACTION_INTERRUPT:
+                (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0, SIGINT);
+                break;
+        case AFZ_ACTION_TERMINATE:
+                (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0, SIGTERM);
+                break;
+        default:
+                (void)g->hold.row->kill(g->hold.state);
+                break;
+        }
+}
+
+static void tell(struct afz_guard *g, const struct afz_decision *decision)
+{
+        uint64_t need = 0;
+        (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
+        double gb = 1 << 30, limit = (double)g->lines.hard_bytes / gb;
+        double rate = (double)decision->slope_bytes_per_s;
+        afz_guard_did(g, AFZ_ACTION_TELL);
+        if (decision->storm)
+                afz_guard_say(g, "warn", false, "it starts processes without end");
+        else if (decision->cause == AFZ_CAUSE_BUDGET && rate > 0)
+                afz_guard_say(g, "warn", false,
+                              "it needs %.2f of the %.2f GB it may use and grows by %.0f MB/s: "
+                              "full in %.1f s",
+                              (double)need / gb, limit, rate / (1 << 20),
+                              ((double)g->lines.hard_bytes - (double)need) / rate);
+        else if (decision->cause == AFZ_CAUSE_BUDGET)
+                afz_guard_say(g, "warn", false, "it needs %.2f of the %.2f GB it may use",
+                              (double)need / gb, limit);
+        else if (decision->cause == AFZ_CAUSE_PRESSURE && g->report.other.grown_bytes > 0)
+                afz_guard_say(g, "warn", false,
+                              "the machine is short of memory (%s outside of the job grew by %.1f "
+                              "GB): the job is slowed down",
+                              g->report.other.name, (double)g->report.other.grown_bytes / gb);
+        else
+                afz_guard_say(g, "warn", false, "%s", cause_words(decision->cause));
+}
+
+static void checkpoint(struct afz_guard *g)
+{
+        afz_guard_release(g);
+        afz_guard_did(g, AFZ_ACTION_CHECKPOINT);
+        if (afz_checkpoint_ask(&g->checkpoint, afz_guard_now(g)) == AFZ_CHECKPOINT_SIGNAL)
+                (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0,
+                                      g->order->checkpoint_signal);
+        afz_guard_say(g, "checkpoint", false, "asked the job to save a checkpoint");
+}
+
+void afz_guard_do(struct afz_guard *g, const struct afz_decision *decision)
+{
+        uint32_t todo = decision->actions;
+#define WANTS(action) (todo >> (action)&1)
+        if (WANTS(AFZ_ACTION_RELEASE))
+                afz_guard_release(g);
+        if (WANTS(AFZ_ACTION_TELL))
+                tell(g, decision);
+        if (WANTS(AFZ_ACTION_BRAKE)) {
+                brake(g);
+                afz_guard_did(g, AFZ_ACTION_BRAKE);
+        }
+        if (WANTS(AFZ_ACTION_SQUEEZE)) {
+                (void)g->hold.row->squeeze(g->hold.state, decision->squeeze_bytes);
+                afz_guard_did(g, AFZ_ACTION_SQUEEZE);
+        }
+        if (WANTS(AFZ_ACTION_SHRINK) && g->control) {
+                (void)afz_control_ask_shrink(g->control);
+                afz_guard_did(g, AFZ_ACTION_SHRINK);
+        }
+        if (WANTS(AFZ_ACTION_CHECKPOINT))
+                checkpoint(g);
+        bool ends = WANTS(AFZ_ACTION_INTERRUPT) || WANTS(AFZ_ACTION_TERMINATE) ||
+                    WANTS(AFZ_ACTION_KILL);
+        if (ends && g->parts > 0 && !g->stop_asked && stop_part(g)) {
+                afz_guard_release(g);
+                afz_ladder_again(&g->ladder);
+                return;
+        }
+        static const enum afz_action stops[] = {AFZ_ACTION_INTERRUPT, AFZ_ACTION_TERMINATE,
+                                                AFZ_ACTION_KILL};
+        for (unsigned i = 0; i < sizeof stops / sizeof *stops; i++)
+                if (WANTS(stops[i]))
+                        stop(g, decision, stops[i]);
+#undef WANTS
+}

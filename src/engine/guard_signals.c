@@ -1,0 +1,129 @@
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "guard_state.h"
+#include "pidfd.h"
+
+/* The kernel signals a group one process after the other while it holds a lock: if the group was
+ * meant, our own copy is at most a few scheduling moments behind the front's. */
+#define GROUP_NS (5 * AFZ_NS_PER_MS)
+
+int afz_guard_signals_open(struct afz_guard *g)
+{
+        sigset_t all;
+        sigfillset(&all);
+        g->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+        return g->signal_fd < 0 ? -errno : 0;
+}
+
+/* Passes a signal on to CMD alone: it was sent to the front, which stands for it. */
+static void forward(struct afz_guard *g, int sig)
+{
+        if (g->root_ended || g->spawn.pid <= 0)
+                return;
+        /* A frozen job could not see it, and whoever sends a signal wants it seen. */
+        if (sig != SIGSTOP && sig != SIGTSTP)
+                afz_guard_release(g);
+        if (g->spawn.pidfd >= 0)
+                (void)afz_pidfd_signal(g->spawn.pidfd, sig);
+        else /* our own child, not reaped yet: the pid is still its */
+                (void)kill(g->spawn.pid, sig);
+}
+
+static void forward_due(struct afz_guard *g)
+{
+        uint64_t now = afz_guard_now(g);
+        for (int sig = 1; sig < AFZ_GUARD_SIGNALS; sig++) {
+                if (g->forward_ns[sig] == 0)
+                        continue;
+                bool group = g->group_ns[sig] + 2 * GROUP_NS >= g->forward_ns[sig];
+                if (!group && now < g->forward_ns[sig]) {
+                        if (g->forward_ns[sig] < g->wake_ns)
+                                g->wake_ns = g->forward_ns[sig];
+                        continue;
+                }
+                g->forward_ns[sig] = 0;
+                if (!group)
+                        forward(g, sig);
+        }
+}
+
+void afz_guard_signals_turn(struct afz_guard *g)
+{
+        struct signalfd_siginfo info;
+        bool child = false;
+        while (read(g->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+                if (info.ssi_signo == SIGCHLD)
+                        child = true;
+                else if (info.ssi_signo < AFZ_GUARD_SIGNALS)
+                        g->group_ns[info.ssi_signo] = afz_guard_now(g);
+        }
+        if (child)
+                afz_guard_reap(g);
+        forward_due(g);
+}
+
+void afz_guard_front_turn(struct afz_guard *g)
+{
+        struct afz_front_word word;
+        ssize_t n;
+        while (g->front_fd >= 0 &&
+               (n = recv(g->front_fd, &word, sizeof word, MSG_DONTWAIT)) != -1) {
+                if (n == 0) { /* the front was killed: the job is held all the same */
+                        close(g->front_fd);
+                        g->front_fd = -1;
+                        return;
+                }
+                if (n != (ssize_t)sizeof word)
+                        continue;
+                if (word.detach)
+                        g->detach = true;
+                else if (word.sig > 0 && word.sig < AFZ_GUARD_SIGNALS)
+                        g->forward_ns[word.sig] = afz_guard_now(g) + GROUP_NS;
+        }
+        forward_due(g);
+}
+
+static void root_changed(struct afz_guard *g, const siginfo_t *info)
+{
+        switch (info->si_code) {
+        case CLD_STOPPED:
+                if (g->braked) /* our own SIGSTOP, in tier none */
+                        break;
+                g->user_stopped = true;
+                afz_ladder_gap(&g->ladder);
+                afz_guard_send(
+                        g, &(struct afz_word){.kind = AFZ_WORD_STOPPED, .code = info->si_status});
+                break;
+        case CLD_CONTINUED:
+                if (g->user_stopped)
+                        afz_ladder_gap(&g->ladder);
+                g->user_stopped = false;
+                break;
+        default:
+                g->root_ended = true;
+                g->root_signaled = info->si_code != CLD_EXITED;
+                g->root_status = info->si_status;
+                break;
+        }
+}
+
+void afz_guard_reap(struct afz_guard *g)
+{
+        for (;;) {
+                siginfo_t info = {0};
+                if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) < 0 ||
+                    info.si_pid == 0)
+                        return;
+                if (info.si_pid == g->spawn.pid)
+                        root_changed(g, &info);
+                else if (info.si_code != CLD_STOPPED && info.si_code != CLD_CONTINUED)
+                        afz_checkpoint_reaped(&g->checkpoint, info.si_pid,
+                                              info.si_code == CLD_EXITED ? info.si_status : -1);
+        }
+}

@@ -1,0 +1,207 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "count_of.h"
+#include "guard_state.h"
+#include "pidfd.h"
+#include "role.h"
+
+static const struct {
+        int oom_score_adj; /* should the kernel have to choose all the same, it takes the job */
+        int nice;          /* tier none has no weights; 5 leaves a busy desktop 3 of 4 parts */
+        uint32_t weight;   /* of CPU and I/O, where others have 100 */
+        /* A fork storm ends here. Threads count: loader workers times BLAS threads, each of which
+         * people set to the number of cores. */
+        uint64_t tasks_per_core, tasks_least;
+} hold_setting = {
+        .oom_score_adj = 800,
+        .nice = 5,
+        .weight = 50,
+        .tasks_per_core = 256,
+        .tasks_least = 2048,
+};
+
+static uint64_t most_tasks(void)
+{
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        uint64_t tasks = hold_setting.tasks_per_core * (uint64_t)(cores > 0 ? cores : 1);
+        return tasks > hold_setting.tasks_least ? tasks : hold_setting.tasks_least;
+}
+
+/* CMD's arguments where {batch} is filled in; the kernel itself takes far more, people do not. */
+#define MAX_ARGS 1024
+
+/* A server's own jobs may be stopped alone, so the kernel must not kill all for one. */
+static bool is_server(char *const *argv)
+{
+        char line[512];
+        size_t n = 0;
+        for (int i = 0; argv && argv[i] && n < sizeof line; i++) {
+                int w = snprintf(line + n, sizeof line - n, "%s", argv[i]);
+                n += (size_t)w + 1;
+        }
+        if (n > sizeof line)
+                n = sizeof line;
+        struct afz_role_clues clues = {.cmdline = {line, n}, .is_root = 1};
+        return argv && afz_role_guess(&clues).role == AFZ_ROLE_SERVER;
+}
+
+static int spawn(struct afz_guard *g)
+{
+        const struct afz_guard_order *order = g->order;
+        const struct afz_spawn_limit limit = {RLIMIT_NOFILE, order->files};
+        const char *variables[] = {g->socket_variable, g->run_variable, NULL};
+        const char *filled[MAX_ARGS];
+        char text[8192];
+        char *const *argv = order->argv;
+        if (g->plan.batch > 0) {
+                int r = afz_restart_expand((const char *const *)order->argv, &g->plan, filled,
+                                           AFZ_COUNT_OF(filled), text, sizeof text);
+                if (r < 0)
+                        return r;
+                argv = (char *const *)filled;
+        }
+        struct afz_spawn_plan plan = {
+                .argv = argv,
+                .mask = &order->mask,
+                .ignore_sigchld = order->ignore_sigchld,
+                .oom_score_adj = order->policy == AFZ_POLICY_WATCH ? 0 : hold_setting.oom_score_adj,
+                .nice = order->policy == AFZ_POLICY_WATCH ? 0 : hold_setting.nice,
+                .environ_add = variables,
+                .limit = &limit,
+                .limits = 1,
+        };
+        return afz_spawn_start(&plan, &g->spawn);
+}
+
+static int adopt(struct afz_guard *g)
+{
+        int fd = afz_pidfd_open(g->order->attach);
+        if (fd == -ENOSYS)
+                fd = -1;
+        else if (fd < 0)
+                return fd;
+        g->spawn = (struct afz_spawn){
+                .pid = g->order->attach, .pidfd = fd, .go_fd = -1, .fail_fd = -1};
+        return 0;
+}
+
+static int contain(struct afz_guard *g, char *why, size_t why_cap)
+{
+        const struct afz_guard_order *order = g->order;
+        bool watch = order->policy == AFZ_POLICY_WATCH;
+        struct afz_hold_plan plan = {
+                .id = g->id,
+                .what = g->run->page->cmd,
+                .budget = g->budget,
+                .processes = most_tasks(),
+                .weight = hold_setting.weight,
+                .adopted = order->attach != 0,
+                .whole = !g->server,
+        };
+        int r = afz_hold_open(&g->env, &plan, g->spawn.pid, afz_scout_pid(g->scout),
+                              watch ? AFZ_TIER_NONE : order->best_tier, &g->hold, why, why_cap);
+        if (r < 0)
+                return r;
+        struct afz_run_page *page = g->run->page;
+        page->tier = g->hold.row->tier;
+        page->root_pid = g->spawn.pid;
+        g->hold.row->place(g->hold.state, page->place);
+        page->place[sizeof page->place - 1] = '\0';
+        return 0;
+}
+
+static void climb_from_below(struct afz_guard *g)
+{
+        struct afz_ladder_setup setup = {
+                .policy = g->order->policy,
+                .lines = g->lines,
+                .tier = g->hold.row->tier,
+                .grace_ns = g->order->grace_ns,
+                .can_checkpoint = afz_checkpoint_can(&g->checkpoint),
+                .can_brake = true,
+                .parts_alone = g->server,
+                .processes_max = most_tasks(),
+        };
+        afz_ladder_init(&g->ladder, &setup);
+}
+
+/* Our own descriptors of the caller's terminal or pipes: only CMD is to hold them, so that who
+ * reads a pipe sees its end when CMD ends. */
+static void let_go_of_stdio(void)
+{
+        int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        for (int i = 0; fd >= 0 && i < 3; i++)
+                (void)dup2(fd, i);
+        if (fd > 2)
+                close(fd);
+}
+
+static int fail_exec(struct afz_guard *g, int err)
+{
+        bool missing = err == -ENOENT;
+        afz_guard_fail(g, missing ? 127 : 126, "%s: %s", g->order->argv[0],
+                       missing ? "command not found" : strerror(-err));
+        return err;
+}
+
+int afz_guard_start(struct afz_guard *g)
+{
+        char why[AFZ_HOLD_WHY_CAP * AFZ_TIER_COUNT];
+        const struct afz_guard_order *order = g->order;
+        if (g->plan.attempt == 0)
+                snprintf(g->id, sizeof g->id, "%s", g->run->page->id);
+        else
+                snprintf(g->id, sizeof g->id, "%s-%u", g->run->page->id, g->plan.attempt + 1);
+        g->server = is_server(order->argv);
+        int r = order->attach ? adopt(g) : spawn(g);
+        if (r < 0) {
+                if (order->attach)
+                        afz_guard_fail(g, 125, "attach: process %d: %s", (int)order->attach,
+                                       strerror(-r));
+                else
+                        afz_guard_fail(g, 125, "cannot fork: %s", strerror(-r));
+                return r;
+        }
+        if (order->restarts == 0)
+                let_go_of_stdio();
+        r = contain(g, why, sizeof why);
+        if (r < 0) {
+                afz_guard_fail(g, 125, "cannot watch process %d: %s", (int)g->spawn.pid,
+                               strerror(-r));
+                afz_spawn_done(&g->spawn);
+                return r;
+        }
+        climb_from_below(g);
+        if (order->dry_run) {
+                afz_guard_say_started(g, why);
+                return 0;
+        }
+        afz_guard_lock_memory(g);
+        if (!order->attach && (r = afz_spawn_go(&g->spawn)) < 0)
+                return fail_exec(g, r);
+        if (g->plan.attempt == 0)
+                afz_guard_say_started(g, why);
+        afz_checkpoint_job(&g->checkpoint, g->spawn.pid);
+        (void)afz_scout_watch(g->scout, g->spawn.pid);
+        return 0;
+}
+
+/* All of it if it may be locked (an ordinary user: 8 MiB); if not, we go on without. */
+void afz_guard_lock_memory(struct afz_guard *g)
+{
+        (void)g;
+        if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
+                (void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+        struct sched_param first = {.sched_priority = 1};
+        if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0)
+                return;
+        for (int nice = -20; nice < 0; nice++)
+                if (setpriority(PRIO_PROCESS, 0, nice) == 0)
+                        return;
+}

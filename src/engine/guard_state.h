@@ -1,0 +1,122 @@
+#ifndef AFZ_GUARD_STATE_H
+#define AFZ_GUARD_STATE_H
+/* The guard's own state, shared by the files guard*.c and by nobody else:
+ *
+ *   guard.c          its life: set up, wait, tick, clean up
+ *   guard_start.c    one attempt: spawn, contain, let go
+ *   guard_signals.c  signals and children: what is passed on, what was reaped
+ *   guard_tick.c     one look and what follows from it
+ *   guard_do.c       the deeds of the ladder
+ *   guard_words.c    sentences for people, verdicts for the record
+ */
+#include "checkpoint.h"
+#include "control.h"
+#include "env.h"
+#include "guard.h"
+#include "hold_tier.h"
+#include "host_pulse.h"
+#include "ladder.h"
+#include "restart_plan.h"
+#include "scout.h"
+#include "space.h"
+#include "spawn.h"
+#include "stop.h"
+
+#define AFZ_GUARD_SIGNALS 65
+
+struct afz_guard {
+        const struct afz_guard_order *order;
+        struct afz_run *run;
+        int front_fd;  /* -1: the front is gone */
+        int signal_fd; /* all signals */
+        struct afz_env env;
+        struct afz_host_pulse host;
+        struct afz_scout *scout;
+        struct afz_control *control; /* NULL: no socket could be made */
+        struct afz_checkpoint checkpoint;
+
+        /* The present attempt. */
+        struct afz_restart_plan plan;
+        char id[AFZ_RUN_ID_CAP +
+                8]; /* of the hold: the run's, and the attempt from the second on */
+        struct afz_spawn spawn;
+        struct afz_hold hold;
+        struct afz_budget budget;
+        struct afz_lines lines;
+        struct afz_ladder ladder;
+        bool server; /* jobs below it may be stopped alone */
+        uint64_t oom_kills_seen;
+
+        /* What is known now. */
+        struct afz_pulse pulse;
+        struct afz_decision decision;
+        struct afz_scout_report report;
+        uint64_t report_count; /* the last one that was looked at */
+        enum afz_ack ack;      /* of the last checkpoint request */
+        uint64_t slow_next_ns;
+        uint64_t wake_ns;
+
+        /* How it goes. */
+        bool braked;        /* by us, now */
+        bool user_stopped;  /* Ctrl-Z */
+        bool root_ended;    /* CMD was reaped, or the attached root is gone */
+        int root_status;    /* as of waitid: exit status or signal */
+        bool root_signaled; /* by a signal */
+        bool detach;
+        uint64_t stop_ns;         /* when the ladder first killed or asked to end; 0: never */
+        uint64_t stop_need_bytes; /* the need then */
+        enum afz_cause stop_cause;
+        bool stop_storm;
+        bool stop_asked; /* interrupt, terminate or kill was done */
+        unsigned parts_stopped;
+        uint64_t part_pid[AFZ_HOLD_PARTS]; /* by part number */
+        bool part_over[AFZ_HOLD_PARTS];
+        unsigned parts;
+        unsigned escapes_told;
+        struct afz_space_word space;
+
+        /* Signals: when the group got one, and what the front was sent alone. */
+        uint64_t group_ns[AFZ_GUARD_SIGNALS];
+        uint64_t forward_ns[AFZ_GUARD_SIGNALS]; /* not before this time; 0: none waits */
+
+        char socket_variable[160], run_variable[64];
+};
+
+/* guard_start.c: 0, or -errno after a word of failure was sent. */
+int afz_guard_start(struct afz_guard *g);
+void afz_guard_lock_memory(struct afz_guard *g);
+
+/* guard_signals.c */
+int afz_guard_signals_open(struct afz_guard *g);
+void afz_guard_signals_turn(struct afz_guard *g);
+void afz_guard_front_turn(struct afz_guard *g);
+void afz_guard_reap(struct afz_guard *g);
+
+/* guard_tick.c */
+void afz_guard_tick(struct afz_guard *g);
+void afz_guard_look(struct afz_guard *g);
+bool afz_guard_kernel_killed(const struct afz_guard *g); /* the whole job, at our limit */
+void afz_guard_set_budget(struct afz_guard *g, const struct afz_budget *budget);
+
+/* guard_do.c */
+void afz_guard_do(struct afz_guard *g, const struct afz_decision *decision);
+void afz_guard_release(struct afz_guard *g);
+void afz_guard_did(struct afz_guard *g, enum afz_action action);
+
+/* guard_words.c */
+void afz_guard_send(struct afz_guard *g, const struct afz_word *word);
+void afz_guard_say(struct afz_guard *g, const char *event, bool urgent, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+void afz_guard_fail(struct afz_guard *g, int code, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+void afz_guard_say_started(struct afz_guard *g, const char *lacking);
+void afz_guard_say_survivor(struct afz_guard *g, bool ends);
+void afz_guard_say_ended(struct afz_guard *g, const struct afz_outcome *outcome);
+void afz_guard_outcome(const struct afz_guard *g, struct afz_outcome *ret);
+
+static inline uint64_t afz_guard_now(const struct afz_guard *g)
+{
+        return afz_env_now(&g->env);
+}
+
+#endif

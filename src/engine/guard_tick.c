@@ -1,0 +1,200 @@
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+#include "clock.h"
+#include "guard_state.h"
+
+/* What need not be in every look is done once in this time. */
+#define SLOW_NS (500 * AFZ_NS_PER_MS)
+
+/* A limit is moved only for a change that matters: each move makes the kernel look for pages. */
+#define BUDGET_STEP_BYTES (UINT64_C(64) << 20)
+
+/* Swap is looked at when it begins to matter: the counter costs more than all the rest. */
+static bool paging_matters(const struct afz_guard *g)
+{
+        uint64_t available;
+        return afz_pulse_get(&g->pulse, AFZ_PULSE_AVAILABLE, &available) &&
+               available < 2 * g->lines.low_bytes;
+}
+
+void afz_guard_look(struct afz_guard *g)
+{
+        struct afz_pulse pulse = {.t_ns = afz_guard_now(g)};
+        struct afz_run_page *page = g->run->page;
+        uint64_t need;
+        (void)afz_host_pulse_read(&g->host, paging_matters(g), &pulse);
+        (void)g->hold.row->look(g->hold.state, &pulse);
+        g->pulse = pulse;
+        atomic_store_explicit(&page->tick_ns, afz_clock_ns(CLOCK_BOOTTIME), memory_order_relaxed);
+        if (!afz_pulse_get(&pulse, AFZ_PULSE_NEED, &need))
+                return;
+        atomic_store_explicit(&page->need_bytes, need, memory_order_relaxed);
+        if (need > atomic_load_explicit(&page->peak_bytes, memory_order_relaxed))
+                atomic_store_explicit(&page->peak_bytes, need, memory_order_relaxed);
+}
+
+bool afz_guard_kernel_killed(const struct afz_guard *g)
+{
+        uint64_t kills;
+        return !g->server && afz_pulse_get(&g->pulse, AFZ_PULSE_OOM_KILLS, &kills) && kills > 0;
+}
+
+void afz_guard_set_budget(struct afz_guard *g, const struct afz_budget *budget)
+{
+        if (g->hold.row->limit(g->hold.state, budget) < 0)
+                return;
+        struct afz_run_page *page = g->run->page;
+        g->budget = *budget;
+        g->lines = afz_lines_of(budget, g->order->ram_total_bytes);
+        atomic_store(&page->budget_bytes, budget->ram_bytes);
+        atomic_store(&page->swap_bytes, budget->swap_bytes);
+        struct afz_ladder_setup setup = g->ladder.setup;
+        setup.lines = g->lines;
+        setup.lowered = budget->ram_bytes < g->order->budget.ram_bytes && !budget->given;
+        afz_ladder_change(&g->ladder, &setup);
+}
+
+/* When others grow, what we may use shrinks, and grows back to what was promised at the start. */
+static void reckon_again(struct afz_guard *g)
+{
+        uint64_t available, need, swap = 0;
+        if (g->budget.given || g->order->policy == AFZ_POLICY_WATCH || g->stop_asked ||
+            !afz_pulse_get(&g->pulse, AFZ_PULSE_AVAILABLE, &available) ||
+            !afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need))
+                return;
+        (void)afz_pulse_get(&g->pulse, AFZ_PULSE_SWAP, &swap);
+        struct afz_budget next = afz_budget_again(&g->order->budget, g->order->ram_total_bytes,
+                                                  available, 0, need, swap);
+        uint64_t old = g->budget.ram_bytes, now = next.ram_bytes;
+        if ((old > now ? old - now : now - old) < BUDGET_STEP_BYTES)
+                return;
+        afz_guard_set_budget(g, &next);
+}
+
+static void split_parts(struct afz_guard *g, const struct afz_scout_report *report)
+{
+        if (!report->server)
+                return;
+        g->server = true;
+        for (unsigned i = 0; i < report->parts && i < AFZ_SCOUT_PARTS; i++) {
+                bool known = false;
+                for (unsigned k = 0; k < g->parts; k++)
+                        known |= g->part_pid[k] == report->part_pid[i];
+                if (known || g->parts == AFZ_HOLD_PARTS)
+                        continue;
+                int part = g->hold.row->split(g->hold.state, (pid_t)report->part_pid[i]);
+                if (part < 0)
+                        continue;
+                g->part_pid[part] = report->part_pid[i];
+                g->part_over[part] = false;
+                if ((unsigned)part >= g->parts)
+                        g->parts = (unsigned)part + 1;
+        }
+}
+
+static void tell_escapes(struct afz_guard *g, const struct afz_scout_report *report)
+{
+        for (; g->escapes_told < report->escapes && g->escapes_told < AFZ_SCOUT_ESCAPES;
+             g->escapes_told++)
+                afz_guard_say(g, "escape", false,
+                              "what `%s` (pid %llu) starts is not in our tree: put antifreeze "
+                              "inside it",
+                              report->escape[g->escapes_told].name,
+                              (unsigned long long)report->escape[g->escapes_told].pid);
+}
+
+/* Disks and /dev/shm that the job fills: a word, and the brake is the ladder's. */
+static void look_at_space(struct afz_guard *g, const struct afz_scout_report *report)
+{
+        struct afz_space_disk disk = {
+                .known = report->disk.known,
+                .free_bytes = report->disk.free_bytes,
+                .size_bytes = report->disk.size_bytes,
+                .rate_bytes_per_s = report->disk.rate_bytes_per_s,
+                .left_s = report->disk.left_s,
+        };
+        struct afz_space_shm shm = {
+                .known = report->shm.known,
+                .free_bytes = report->shm.free_bytes,
+                .size_bytes = report->shm.size_bytes,
+                .job_bytes = report->shm.job_bytes,
+        };
+        g->space = afz_space_judge(&g->space, &disk, &shm);
+        afz_ladder_space(&g->ladder, &g->space);
+}
+
+static void count_cost(struct afz_guard *g)
+{
+        struct rusage own;
+        getrusage(RUSAGE_SELF, &own);
+        uint64_t ns = (uint64_t)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) * AFZ_NS_PER_S +
+                      (uint64_t)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) * AFZ_NS_PER_US;
+        atomic_store_explicit(&g->run->page->cpu_ns, ns + g->report.own_cpu_ns,
+                              memory_order_relaxed);
+}
+
+/* What the scout saw, and what is due now and then. */
+static void slow_turn(struct afz_guard *g)
+{
+        struct afz_run_page *page = g->run->page;
+        g->slow_next_ns = g->pulse.t_ns + SLOW_NS;
+        count_cost(g);
+        struct afz_ladder_setup setup = g->ladder.setup;
+        setup.can_checkpoint = afz_checkpoint_can(&g->checkpoint);
+        setup.parts_alone = g->server;
+        if (setup.can_checkpoint != g->ladder.setup.can_checkpoint ||
+            setup.parts_alone != g->ladder.setup.parts_alone)
+                afz_ladder_change(&g->ladder, &setup);
+        reckon_again(g);
+        if (!afz_scout_read(g->scout, &g->report) || g->report.count == g->report_count)
+                return;
+        g->report_count = g->report.count;
+        if (g->report.has_gpu && g->report.gpu_bytes > atomic_load(&page->gpu_peak_bytes))
+                atomic_store(&page->gpu_peak_bytes, g->report.gpu_bytes);
+        split_parts(g, &g->report);
+        tell_escapes(g, &g->report);
+        look_at_space(g, &g->report);
+}
+
+/* In a server's tree the kernel may have killed one sub-job at the limit; all others go on. */
+static void tell_part_killed(struct afz_guard *g)
+{
+        uint64_t kills;
+        if (!g->server || !afz_pulse_get(&g->pulse, AFZ_PULSE_OOM_KILLS, &kills))
+                return;
+        if (kills > g->oom_kills_seen) {
+                g->parts_stopped++;
+                afz_guard_say(g, "stop-part", true,
+                              "the kernel ended one of the server's sub-jobs at the memory limit; "
+                              "the others go on");
+        }
+        g->oom_kills_seen = kills;
+}
+
+static enum afz_ack hear_checkpoint(struct afz_guard *g)
+{
+        enum afz_ack ack = afz_checkpoint_turn(&g->checkpoint, g->pulse.t_ns);
+        const char *words = afz_checkpoint_words(&g->checkpoint);
+        bool news = ack != g->ack && (ack == AFZ_ACK_SAVED || ack == AFZ_ACK_CANNOT);
+        g->ack = ack;
+        if (news && words[0] != '\0')
+                afz_guard_say(g, "checkpoint", false, "checkpoint: %s", words);
+        return ack;
+}
+
+void afz_guard_tick(struct afz_guard *g)
+{
+        afz_guard_look(g);
+        if (g->pulse.t_ns >= g->slow_next_ns)
+                slow_turn(g);
+        const struct afz_pulse *pulse = &g->pulse;
+        tell_part_killed(g);
+        afz_ladder_step(&g->ladder, pulse, hear_checkpoint(g), &g->decision);
+        uint64_t pace = afz_pace_ns(&g->lines, pulse, g->report.fill_bytes_per_s);
+        g->wake_ns = pulse->t_ns + pace;
+        if (g->decision.wake_ns != 0 && g->decision.wake_ns < g->wake_ns)
+                g->wake_ns = g->decision.wake_ns;
+        if (g->decision.actions != 0)
+                afz_guard_do(g, &g->decision);
+}

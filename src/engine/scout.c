@@ -1,0 +1,202 @@
+#include "scout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "scout_loop.h"
+#include "scout_shared.h"
+
+enum {
+        STOP_MS = 50, /* what the guard's end may wait for it: a look takes a few of them */
+        NICE = 5,     /* behind the guard, the desktop and the job */
+        ROOT_FD = 3,  /* its end of the pipe */
+};
+
+struct afz_scout {
+        struct afz_scout_shared *shared;
+        pid_t pid;
+        int root_fd; /* our end of the pipe */
+};
+
+/* ---- the child ---- */
+
+static void close_behind(int last)
+{
+#ifdef SYS_close_range
+        if (syscall(SYS_close_range, (unsigned)last + 1, ~0U, 0) == 0)
+                return;
+#endif
+        DIR *dir = opendir("/proc/self/fd");
+        const struct dirent *e;
+        while (dir && (e = readdir(dir))) {
+                int fd = atoi(e->d_name);
+                if (fd > last && fd != dirfd(dir))
+                        close(fd);
+        }
+        if (dir)
+                closedir(dir);
+}
+
+/* Nothing of the guard's stays open: its lock on the run would outlive it, and whoever reads the
+ * job's output would wait for us. */
+static void keep_one_fd(int root_fd)
+{
+        if (root_fd != ROOT_FD) {
+                dup2(root_fd, ROOT_FD);
+                close(root_fd);
+        }
+        close_behind(ROOT_FD);
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        for (int i = 0; i < 3 && null >= 0; i++)
+                dup2(null, i);
+        if (null > ROOT_FD)
+                close(null);
+        fcntl(ROOT_FD, F_SETFD, FD_CLOEXEC);
+}
+
+/* Signals from the terminal are meant for the job: we end when the guard does, and only then. */
+static void be_quiet(void)
+{
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, NULL);
+        prctl(PR_SET_NAME, "afz-scout");
+        struct sched_param other = {0};
+        sched_setscheduler(0, SCHED_OTHER, &other);
+        int nice_now = getpriority(PRIO_PROCESS, 0);
+        setpriority(PRIO_PROCESS, 0, (nice_now < 0 ? 0 : nice_now) + NICE);
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        (void)!chdir("/"); /* the caller's folder may be unmounted while we live */
+}
+
+_Noreturn static void be_scout(struct afz_scout_shared *shared, int root_fd, pid_t parent,
+                               int (*open_env)(struct afz_env *ret))
+{
+        struct afz_env env;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(0);
+        be_quiet();
+        keep_one_fd(root_fd);
+        if (open_env(&env) < 0)
+                _exit(1);
+        afz_scout_loop(&env, ROOT_FD, shared);
+        _exit(0);
+}
+
+/* ---- the guard's side ---- */
+
+static int fork_scout(struct afz_scout *scout, int (*open_env)(struct afz_env *ret))
+{
+        int fd[2];
+        pid_t parent = getpid();
+        if (pipe2(fd, O_CLOEXEC) < 0)
+                return -errno;
+        pid_t pid = fork();
+        if (pid == 0)
+                be_scout(scout->shared, fd[0], parent, open_env);
+        int r = pid < 0 ? -errno : 0;
+        close(fd[0]);
+        if (r < 0) {
+                close(fd[1]);
+                return r;
+        }
+        scout->root_fd = fd[1];
+        scout->pid = pid;
+        return 0;
+}
+
+int afz_scout_start_on(int (*open_env)(struct afz_env *ret), struct afz_scout **ret)
+{
+        struct afz_scout *scout = calloc(1, sizeof *scout);
+        if (!scout)
+                return -ENOMEM;
+        void *map = mmap(NULL, sizeof *scout->shared, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (map == MAP_FAILED) {
+                int r = -errno;
+                free(scout);
+                return r;
+        }
+        scout->shared = map;
+        int r = fork_scout(scout, open_env);
+        if (r < 0) {
+                munmap(map, sizeof *scout->shared);
+                free(scout);
+                return r;
+        }
+        *ret = scout;
+        return 0;
+}
+
+int afz_scout_start(struct afz_scout **ret)
+{
+        return afz_scout_start_on(afz_env_open_live, ret);
+}
+
+pid_t afz_scout_pid(const struct afz_scout *scout)
+{
+        return scout->pid;
+}
+
+/* A scout that hangs does not read: the pipe holds thousands of pids before a write would wait. It
+ * is made not to. SIGPIPE would be the end of a guard that does not block it. */
+int afz_scout_watch(struct afz_scout *scout, pid_t root)
+{
+        struct pollfd p = {.fd = scout->root_fd, .events = POLLOUT};
+        if (poll(&p, 1, 0) < 0)
+                return -errno;
+        if (p.revents & (POLLERR | POLLHUP))
+                return -EPIPE;
+        if (!(p.revents & POLLOUT))
+                return -EAGAIN;
+        ssize_t n = write(scout->root_fd, &root, sizeof root);
+        return n == (ssize_t)sizeof root ? 0 : n < 0 ? -errno : -EIO;
+}
+
+bool afz_scout_read(const struct afz_scout *scout, struct afz_scout_report *ret)
+{
+        return afz_scout_take(scout->shared, ret);
+}
+
+/* True when it is gone; somebody who reaps all children may have been faster. */
+static bool has_ended(pid_t pid, int timeout_ms)
+{
+        const struct timespec ms = {0, (long)AFZ_NS_PER_MS};
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * AFZ_NS_PER_MS;
+        for (;;) {
+                pid_t r = waitpid(pid, NULL, WNOHANG);
+                if (r == pid || (r < 0 && errno == ECHILD))
+                        return true;
+                if (afz_clock_ns(CLOCK_MONOTONIC) >= end_ns)
+                        return false;
+                nanosleep(&ms, NULL);
+        }
+}
+
+void afz_scout_stop(struct afz_scout *scout)
+{
+        if (!scout)
+                return;
+        close(scout->root_fd);
+        if (!has_ended(scout->pid, STOP_MS)) {
+                kill(scout->pid, SIGKILL);
+                /* One that the kernel holds in a hanging file system stays behind; init has it. */
+                (void)has_ended(scout->pid, STOP_MS);
+        }
+        munmap(scout->shared, sizeof *scout->shared);
+        free(scout);
+}

@@ -1,0 +1,192 @@
+#include "scout_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "engine.h"
+#include "scout_facts.h"
+#include "scout_fill.h"
+#include "scout_others.h"
+#include "scout_shm.h"
+
+/* From the word that a job is there to the first look at it: one that is over by then costs us
+ * nothing, and a thing that wants to be told takes longer to come. */
+#define FIRST_LOOK_NS (50 * AFZ_NS_PER_MS)
+
+/* We keep still while the job is being started: the start is not to be held up by our measuring,
+ * and a command that is over at once is not measured for. */
+#define STILL_MS 30
+
+struct scout {
+        const struct afz_env *env;
+        int root_fd;
+        struct afz_scout_shared *shared;
+        struct afz_scout_report report;
+        struct afz_scout_others *others;
+        struct afz_scout_shm *shm;
+        struct afz_scout_facts *facts;
+        struct afz_engine *engine; /* NULL: no job, or it is gone */
+        pid_t root;
+        uint64_t root_ns; /* since when */
+};
+
+/* False when the guard has left, whatever it may have said before; waits for that so long. */
+static bool is_wanted_for(const struct scout *s, int timeout_ms)
+{
+        struct pollfd p = {.fd = s->root_fd, .events = 0};
+        return poll(&p, 1, timeout_ms) <= 0 || !(p.revents & (POLLHUP | POLLERR));
+}
+
+static bool is_wanted(void *ctx)
+{
+        return is_wanted_for(ctx, 0);
+}
+
+static void publish(struct scout *s)
+{
+        s->report.count++;
+        afz_scout_publish(s->shared, &s->report);
+}
+
+static uint64_t available_bytes(const struct afz_env *env)
+{
+        struct afz_span text, line;
+        char buf[8192];
+        uint64_t kib = 0;
+        if (afz_env_read(env, AFZ_ROOT_PROC, "meminfo", buf, sizeof buf, &text) < 0)
+                return 0;
+        while (afz_span_take_line(&text, &line) == 0)
+                if (afz_span_take_prefix(&line, "MemAvailable:") == 0 &&
+                    afz_span_take_u64(&line, &kib) == 0)
+                        return kib * 1024;
+        return 0;
+}
+
+/* The job's processes, ourselves and our parent. */
+static bool is_ours(void *ctx, uint64_t pid)
+{
+        const struct scout *s = ctx;
+        return pid == s->env->self_pid || pid == (uint64_t)getppid() || pid == (uint64_t)s->root ||
+               (s->engine && afz_window_find(afz_engine_window(s->engine), AFZ_KIND_PROC, pid));
+}
+
+static void look_at_others(struct scout *s)
+{
+        const struct afz_window *w = afz_engine_window(s->engine);
+        uint64_t available = 0;
+        bool known = afz_sample_get_u64(afz_window_one(w, AFZ_KIND_HOST), AFZ_HOST_MEM_AVAILABLE,
+                                        &available);
+        if (!afz_scout_others_due(s->others, w->t_ns, known, available))
+                return;
+        afz_scout_others_walk(s->others, w->t_ns, available, is_ours, s);
+        afz_scout_others_tell(s->others, &s->report);
+}
+
+static void look(struct scout *s)
+{
+        afz_engine_tick(s->engine);
+        afz_scout_facts_take(s->facts, afz_engine_window(s->engine), &s->report);
+        afz_scout_shm_take(s->shm, &s->report);
+        look_at_others(s);
+        publish(s);
+}
+
+static void leave(struct scout *s)
+{
+        afz_engine_free(s->engine);
+        afz_scout_facts_free(s->facts);
+        s->engine = NULL;
+        s->facts = NULL;
+}
+
+/* Another root (a restarted job): nothing of the old one is carried over but what is the machine's.
+ */
+static void turn_to(struct scout *s, pid_t root)
+{
+        leave(s);
+        s->root = root;
+        s->root_ns = afz_env_now(s->env);
+        s->report = (struct afz_scout_report){
+                .t_ns = s->report.t_ns,
+                .count = s->report.count,
+                .other = s->report.other,
+                .fill_bytes_per_s = s->report.fill_bytes_per_s,
+                .own_cpu_ns = s->report.own_cpu_ns,
+        };
+}
+
+static void meet(struct scout *s)
+{
+        const struct afz_target target = {.pid = (uint64_t)s->root};
+        if (afz_scout_facts_new(&s->facts) < 0 || afz_engine_new(s->env, &target, &s->engine) < 0)
+                leave(s); /* gone already: another may come */
+}
+
+/* Waits for a word from the guard, or until it is time for a look. False: it has left. */
+static bool wait_for(struct scout *s, int timeout_ms)
+{
+        struct pollfd p = {.fd = s->root_fd, .events = POLLIN};
+        pid_t root;
+        if (poll(&p, 1, timeout_ms) <= 0)
+                return true;
+        ssize_t n = read(s->root_fd, &root, sizeof root);
+        if (n == (ssize_t)sizeof root && root > 0)
+                turn_to(s, root);
+        return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* Milliseconds until the next look; -1: there is nothing to look at. */
+static int next_look_ms(const struct scout *s, uint64_t started_ns)
+{
+        uint64_t now_ns = afz_env_now(s->env), age_ns = now_ns - s->root_ns, wait_ns;
+        if (s->root == 0)
+                return -1;
+        if (!s->engine) {
+                if (age_ns >= FIRST_LOOK_NS)
+                        return -1;
+                wait_ns = FIRST_LOOK_NS - age_ns;
+        } else {
+                wait_ns = afz_scout_facts_pace(&s->report, age_ns);
+                wait_ns -= now_ns - started_ns < wait_ns ? now_ns - started_ns : wait_ns;
+        }
+        return (int)((wait_ns + AFZ_NS_PER_MS - 1) / AFZ_NS_PER_MS);
+}
+
+static void begin(struct scout *s)
+{
+        afz_scout_shm_begin(s->shm);
+        if (!is_wanted_for(s, STILL_MS))
+                return;
+        uint64_t available = available_bytes(s->env);
+        long cores = sysconf(_SC_NPROCESSORS_ONLN);
+        s->report.fill_bytes_per_s =
+                afz_scout_fill_measure(available, cores > 0 ? (unsigned)cores : 1, is_wanted, s);
+        s->report.t_ns = afz_env_now(s->env);
+        publish(s);
+        if (is_wanted(s))
+                afz_scout_others_walk(s->others, s->report.t_ns, available, is_ours, s);
+}
+
+void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_shared *shared)
+{
+        struct scout s = {.env = env, .root_fd = root_fd, .shared = shared};
+        if (afz_scout_others_new(env, &s.others) < 0 || afz_scout_shm_new(env, &s.shm) < 0)
+                return;
+        begin(&s);
+        uint64_t started_ns = afz_env_now(env);
+        while (wait_for(&s, next_look_ms(&s, started_ns))) {
+                started_ns = afz_env_now(env);
+                if (s.root == 0 || started_ns - s.root_ns < FIRST_LOOK_NS)
+                        continue;
+                if (!s.engine)
+                        meet(&s);
+                if (s.engine)
+                        look(&s);
+        }
+        leave(&s);
+        afz_scout_shm_free(s.shm);
+        afz_scout_others_free(s.others);
+}

@@ -1,0 +1,125 @@
+#ifndef AFZ_RUN_H
+#define AFZ_RUN_H
+/* A run on disk and in the runtime folder: made, found, ended, collected.
+ *
+ *   state    $XDG_STATE_HOME/antifreeze/runs/ID/ (or --run-dir, and then runs/ID is a link to it):
+ *            verdict.json, verdict.txt and, until the end is recorded, run.state; all 0600
+ *   runtime  a folder of the user's in memory (run_home.h): ID.run (run_page.h), ID.sock
+ *
+ * A run is alive while somebody holds the lock of its page or of its run.state; whoever has one of
+ * the descriptors (guard, front, and what they fork until it execs) holds it. verdict.json is there
+ * from the start (`end` null), and is replaced whole, by rename, when it ends.
+ *
+ * run.state (run_state.h) is what makes an end survive: its room is taken at the start, so that a
+ * full disk cannot refuse the last word, and it goes only when verdict.json and verdict.txt are
+ * both there. Who finds one that nobody holds writes the pair from it: as it ended, or as lost.
+ *
+ * Functions with a `why` (AFZ_RUN_WHY_CAP, or NULL) put one clause without a full stop there when
+ * they fail ("/tmp/antifreeze-1000 belongs to another user"), and "" when they have nothing to say.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "out.h"
+#include "run_page.h"
+
+#define AFZ_RUN_WHY_CAP    256
+#define AFZ_RUN_SOCKET_CAP 108 /* sockaddr_un.sun_path */
+
+struct afz_run {
+        struct afz_run_page *page;              /* mapped, shared, locked by us */
+        int dir_fd, page_fd, state_fd, home_fd; /* -1: not there; close-on-exec */
+        char socket[AFZ_RUN_SOCKET_CAP]; /* path of the control socket, which is not made here; ""
+                                            where there is no runtime folder */
+        char page_path[AFZ_RUN_PATH_CAP];
+        bool made_dir; /* the run's folder was not there before */
+};
+
+/* One verdict, as `why --json` has it. */
+struct afz_verdict {
+        const char *id, *level; /* "host-exhaustion"; "ok", "warn", "act", "unknown" */
+        double confidence;
+        char summary[256], fix[256];
+        char evidence[4][160]; /* "" where there is less */
+};
+
+#define AFZ_VERDICTS_MAX 4
+
+struct afz_outcome {
+        struct afz_end end;
+        unsigned verdicts;
+        struct afz_verdict verdict[AFZ_VERDICTS_MAX]; /* strongest first */
+};
+
+/* Makes folder, page and lock, with a new ID (never all digits). run_dir NULL: the usual place.
+ * Everything that a later `why` needs and is known now is in `first` (id, magic, boot id, dir and,
+ * where they are 0, the times are filled in here). To be called from within afz_run_ledger().
+ *
+ * 0; 1: the run can be held but not recorded, or not found by others, and `why` says which folder
+ * and the reason (page->dir is "" without a run folder; socket is "" without a runtime folder, and
+ * the page is then plain shared memory). Failures are those of a run_dir that was asked for:
+ * -ENOTEMPTY other things are in it, -EBUSY a run lives there, -EPERM it belongs to another user,
+ * and what mkdir says. On failure nothing is left. */
+int afz_run_new(const char *run_dir, const struct afz_run_page *first, struct afz_run *ret,
+                char *why);
+
+/* Writes verdict.json and verdict.txt as it stands; with end.how RUNNING at the start, and again
+ * whenever a lost run should know more (tier and place, once they are known). Guard and front may
+ * both: an end that was written is not undone by "running" or "lost". Only the end is waited for
+ * until it is on the disk. -ENOENT: there is no run folder. Another error at the end:
+ * the files are older than the run, but as long as run.state could be written (a full disk does
+ * not hinder it) `why` answers all the same. */
+int afz_run_write(const struct afz_run *run, const struct afz_outcome *outcome);
+
+/* Waits until what was written at the start is on the disk. Blocks: for a helper. */
+int afz_run_sync(const struct afz_run *run);
+
+/* Removes page and socket, closes everything. The run's folder stays, unless nothing was ever
+ * written there: then the run came to nothing (--dry-run), and it goes, too. */
+void afz_run_done(struct afz_run *run);
+
+/* For a forked helper that has nothing to do with the record: gives up its share of page and locks,
+ * so that it does not keep the run alive; removes nothing. */
+void afz_run_leave(struct afz_run *run);
+
+/* The ledger: runs `make` while no other run can be made or collected, with the sum of what living
+ * runs were promised and have not yet taken (budget less need, never below zero). Returns what
+ * `make` does; -ETIMEDOUT when another start holds the ledger for too long. Without a runtime
+ * folder nothing is known of others: `make` is called with 0, and `why` says so. */
+int afz_run_ledger(int (*make)(void *ctx, uint64_t promised_bytes), void *ctx, char *why);
+
+/* Ends what dead guards left behind: writes "lost" into their folders, calls `collect` with their
+ * place (NULL: not), and removes page and socket unless that says -EBUSY (its promise then still
+ * counts: its job lives on within its limit). Returns how many were removed. Takes the ledger's
+ * lock; not to be called from within afz_run_ledger(). */
+int afz_run_collect(int (*collect)(void *ctx, const char *place), void *ctx, char *why);
+
+struct afz_run_ref {
+        char id[AFZ_RUN_ID_CAP];
+        char dir[AFZ_RUN_PATH_CAP];       /* "": it has none */
+        char socket[AFZ_RUN_SOCKET_CAP];  /* "": its runtime folder is gone */
+        char page_path[AFZ_RUN_PATH_CAP]; /* "": it has no page (any more) */
+        bool live;                        /* its guard holds it, and no end is recorded */
+};
+
+/* Finds a run: an ID, a unique prefix of one, a folder's path, the pid of a living run's guard or
+ * root (digits alone), or NULL: the newest. -ENOENT; -ENOTUNIQ (several begin so). */
+int afz_run_find(const char *text, struct afz_run_ref *ret);
+
+/* The page of a living or lost run, copied and made safe: texts end, tier and policy are in range.
+ * -ENOENT: it is over and collected. */
+int afz_run_peek(const struct afz_run_ref *ref, struct afz_run_page *ret);
+
+/* `why`: writes the run's verdict.txt or verdict.json to `out`, made from its page while it lives.
+ * The end of a run whose guard is gone is recorded on the way, as lost, where that is possible.
+ * -ENOENT: there is nothing to tell from. */
+int afz_run_tell(const struct afz_run_ref *ref, bool json, struct afz_out *out);
+
+/* The same made from what the guard knows, for `run` itself. */
+void afz_run_put_text(struct afz_out *out, const struct afz_run_page *page,
+                      const struct afz_outcome *outcome, uint64_t duration_ns);
+void afz_run_put_json(struct afz_out *out, const struct afz_run_page *page,
+                      const struct afz_outcome *outcome, uint64_t duration_ns);
+
+#endif

@@ -1,0 +1,330 @@
+#!/usr/bin/python3
+"""`antifreeze run` holds a job: what it does to one that outgrows its budget, and what it leaves alone.
+
+    test_hold.py ANTIFREEZE [TIER...]
+
+Each scenario is run in every tier that is to be had here (or those named), with budgets so small that the machine
+never feels it.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ANTIFREEZE = os.path.abspath(sys.argv[1])
+TIERS = sys.argv[2:]
+DEADLINE = 90  # seconds; a sanitizer build on a busy machine is slow
+PYTHON = sys.executable
+MB = 1 << 20
+problems = []
+checks = 0
+tier = "none"
+
+
+def check(what, ok, detail=""):
+    global checks
+    checks += 1
+    if not ok:
+        problems.append(what)
+        print(f"NOT OK  [{tier}] {what}: {detail}")
+
+
+def environment(**more):
+    return {**os.environ, "ANTIFREEZE_TIER": tier, "XDG_STATE_HOME": STATE, "XDG_RUNTIME_DIR": RUNTIME, **more}
+
+
+def arguments(code, *options):
+    cmd = [PYTHON, "-c", code] if isinstance(code, str) else code
+    return [ANTIFREEZE, "run", *options, "--", *cmd]
+
+
+class Run:
+    """One run to its end: status, words, and what was recorded."""
+
+    def __init__(self, code, *options, budget="200M"):
+        self.dir = tempfile.mkdtemp(dir=STATE)
+        r = subprocess.run(arguments(code, "--budget", budget, "--swap", "0", "--json", "--run-dir", self.dir, *options),
+                           capture_output=True, text=True, timeout=DEADLINE, env=environment(), stdin=subprocess.DEVNULL)
+        self.status, self.stdout, self.stderr = r.returncode, r.stdout, r.stderr
+        self.words = []
+        for line in r.stderr.splitlines():
+            if line.startswith("{"):
+                self.words.append(json.loads(line))
+        self.events = [w["antifreeze"] for w in self.words]
+        self.why = json.load(open(os.path.join(self.dir, "verdict.json")))
+        self.did = self.why.get("did", {})
+
+    def __repr__(self):
+        return f"status {self.status}, {self.why['end']}, did {self.did}\n{self.stdout[-300:]}\n{self.stderr[-900:]}"
+
+
+# A job that grows at a given rate, touching every page, and says how far it came.
+GROW = """
+import mmap, sys, time
+def grow(total_mb, mb_per_s=0, piece=1 << 20):
+    kept = []
+    begin = time.monotonic()
+    for i in range(total_mb):
+        m = mmap.mmap(-1, piece, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        for at in range(0, piece, 4096): m[at] = 1
+        kept.append(m)
+        ahead = (i + 1) / mb_per_s - (time.monotonic() - begin) if mb_per_s else 0
+        if ahead > 0: time.sleep(ahead)
+    return kept
+"""
+
+
+def test_leak_is_stopped():
+    r = Run(GROW + "grow(2000, 100)")
+    check("a leak ends with 75", r.status == 75, r)
+    check("by the ladder", r.why["end"]["how"] == "stopped" and not r.did.get("kernel"), r)
+    check("with a verdict", r.why["verdicts"][0]["id"] == "host-exhaustion" and "verdict" in r.events, r)
+    check("told before", "warn" in r.events and r.events.index("warn") < r.events.index("verdict"), r)
+    check("peak within its budget", 100 * MB < r.why["peak"]["ram_bytes"] <= 200 * MB, r)
+
+
+def test_fits_is_left_alone():
+    r = Run(GROW + "k = grow(120); time.sleep(.3); print('done')")
+    check("a job that fits is not touched", r.status == 0 and r.stdout == "done\n" and not any(r.did.values()), r)
+    check("and is called clean", r.why["verdicts"][0]["id"] == "clean", r)
+
+
+def test_peak_that_fits():
+    r = Run(GROW + "for i in range(3):\n    k = grow(178, 400); del k; time.sleep(.2)\nprint('done')")
+    check("a short peak over the act line finishes", r.status == 0 and r.stdout == "done\n", r)
+
+
+def test_burst():
+    r = Run("b = bytearray(1500 << 20)\nimport time; time.sleep(20)")
+    check("a burst ends with 75", r.status == 75 and r.why["end"]["how"] in ("stopped", "oom-killed"), r)
+    check("and is explained", r.why["verdicts"][0]["id"] in ("host-exhaustion", "oom-killed"), r)
+
+
+def test_ignores_term():
+    r = Run("import signal\nfor s in (signal.SIGTERM, signal.SIGINT): signal.signal(s, signal.SIG_IGN)\n"
+            + GROW + "grow(2000, 60)", "--grace", "1s")
+    check("a job that ignores SIGTERM ends all the same", r.status == 75, r)
+
+
+def test_finally_runs():
+    r = Run(GROW + "try:\n    k = []\n    while True: k.append(grow(1, 12))\nfinally: print('saved', flush=True)", "--grace", "5s")
+    check("where time allows, finally blocks run", r.status == 75 and "saved" in r.stdout, r)
+
+
+def test_workers_share():
+    """8 forked workers of a large parent are one parent, not nine."""
+    code = GROW + ("import os\nk = grow(100)\npids = []\n"
+                   "for i in range(8):\n    p = os.fork()\n    if p == 0:\n        time.sleep(1.5); os._exit(0)\n    pids.append(p)\n"
+                   "for p in pids: os.waitpid(p, 0)\nprint('done')")
+    r = Run(code)
+    check("forked workers are counted once", r.status == 0 and r.stdout == "done\n", r)
+    check("peak is the parent's", r.why["peak"]["ram_bytes"] < 180 * MB, r)
+
+
+def test_workers_copy():
+    """Workers that write to what they share copy it: that counts."""
+    code = GROW + ("import os\nk = grow(60)\n"
+                   "for i in range(8):\n    if os.fork() == 0:\n        for m in k:\n            for at in range(0, 1 << 20, 4096): m[at] = 2\n"
+                   "            time.sleep(.01)\n        time.sleep(30)\ntime.sleep(30)")
+    r = Run(code)
+    check("copies of workers are counted and the whole job ends", r.status == 75, r)
+
+
+def test_shm():
+    code = ("import os, time\nf = open('/dev/shm/afz-test-%d' % os.getpid(), 'wb')\nm = memoryview(bytearray(1 << 20))\n"
+            "for i in range(1500):\n    f.write(m); f.flush(); time.sleep(.005)\n")
+    before = set(os.listdir("/dev/shm"))
+    r = Run(code)
+    check("filling /dev/shm counts", r.status == 75, r)
+    left = {f for f in set(os.listdir("/dev/shm")) - before if f.startswith("afz-test-")}
+    for f in left:
+        os.unlink(os.path.join("/dev/shm", f))
+    check("what the job left in /dev/shm is unlinked", not left, left)
+
+
+def test_fork_storm():
+    code = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(.01)\n"
+    r = Run(code)
+    check("a fork storm ends", r.status == 75, r)
+    count = sum(1 for p in os.listdir("/proc") if p.isdigit() and code[:40].encode() in cmdline(p))
+    check("with nothing left of it", count == 0, count)
+
+
+def cmdline(pid):
+    try:
+        return open(f"/proc/{pid}/cmdline", "rb").read()
+    except OSError:
+        return b""
+
+
+def test_checkpoint_signal():
+    code = ("import signal\nsignal.signal(signal.SIGUSR1, lambda *a: print('saved', flush=True))\n" + GROW + "grow(2000, 30)")
+    r = Run(code, "--checkpoint-signal", "USR1", "--checkpoint-wait", "1s")
+    check("a checkpoint signal arrives before the end", r.status == 75 and "saved" in r.stdout, r)
+    check("and is recorded", r.did.get("checkpoint", 0) >= 1, r)
+
+
+def test_checkpoint_command():
+    mark = os.path.join(STATE, "saved-by-command")
+    r = Run(GROW + "grow(2000, 30)", "--checkpoint-cmd", f"touch {mark}")
+    check("a checkpoint command runs", r.status == 75 and os.path.exists(mark), r)
+
+
+def test_checkpoint_socket():
+    code = ("import os, socket, threading\n"
+            "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(os.environ['ANTIFREEZE_SOCKET'])\n"
+            "s.send(b'hello agent 1 checkpoint'); print(s.recv(1024).decode().split()[0], flush=True)\n"
+            "def serve():\n"
+            "    while True:\n"
+            "        w = s.recv(1024).decode().split()\n"
+            "        if not w: return\n"
+            "        if w[0] == 'checkpoint': print('asked', flush=True); s.send(f'saved {w[1]} /x/y.pt'.encode())\n"
+            "threading.Thread(target=serve, daemon=True).start()\n" + GROW + "grow(2000, 30)")
+    r = Run(code)
+    check("an agent is asked to save over the socket", r.status == 75 and "welcome" in r.stdout and "asked" in r.stdout, r)
+    check("and its answer is recorded", "/x/y.pt" in r.stderr or "/x/y.pt" in json.dumps(r.why), r)
+
+
+def test_restart():
+    code = GROW + "b, a = int(sys.argv[1]), int(sys.argv[2]); print('batch', b, 'accum', a, flush=True)\nk = grow(b * 10, 200); print('done')"
+    r = Run([PYTHON, "-c", code, "{batch}", "{accum}"], "--batch", "64", "--restarts", "4")
+    plans = [tuple(map(int, l.split()[1::2])) for l in r.stdout.splitlines() if l.startswith("batch")]
+    check("started again, smaller, with the same product", plans == [(64, 1), (32, 2), (16, 4)], (plans, r))
+    check("until it fits", r.status == 0 and r.stdout.endswith("done\n"), r)
+    check("attempts are counted", r.did.get("restart") == 2, r)
+    r = Run([PYTHON, "-c", code, "{batch}", "{accum}"], "--batch", "64", "--restarts", "1")
+    check("at most N times", r.status == 75 and r.stdout.count("batch") == 2, r)
+
+
+def test_watch_never_acts():
+    r = Run(GROW + "k = grow(260); print('done')", "--policy", "watch")
+    check("--policy watch never acts", r.status == 0 and r.stdout == "done\n", r)
+    check("and sets no limits", r.why["tier"] == "none", r)
+
+
+def test_set():
+    """A live budget is raised, and the job that would have ended goes on."""
+    p = subprocess.Popen(arguments(GROW + "print('ready', flush=True); sys.stdin.readline(); k = grow(400); print('done')",
+                                   "--budget", "200M", "--swap", "0"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, env=environment())
+    p.stdout.readline()
+    runs = [f[:-4] for f in os.listdir(os.path.join(RUNTIME, "antifreeze")) if f.endswith(".run")]
+    s = subprocess.run([ANTIFREEZE, "set", runs[0], "--budget", "900M"], capture_output=True, text=True, env=environment())
+    check("set answers", s.returncode == 0, s)
+    bad = subprocess.run([ANTIFREEZE, "set", runs[0], "--budget", "1M"], capture_output=True, text=True, env=environment())
+    check("a budget below its need is refused", bad.returncode == 2 and "needs" in bad.stderr, bad)
+    out, err = p.communicate("go\n", timeout=DEADLINE)
+    check("a raised budget holds", p.returncode == 0 and out == "done\n", (out, err))
+
+
+def guard_of(front):
+    for p in os.listdir("/proc"):
+        if p.isdigit():
+            try:
+                stat = open(f"/proc/{p}/stat").read()
+            except OSError:
+                continue
+            if "(afz-guard)" in stat and int(stat.rsplit(")", 1)[1].split()[1]) == front:
+                return int(p)
+    return None
+
+
+def test_guard_killed():
+    d = tempfile.mkdtemp(dir=STATE)
+    p = subprocess.Popen(arguments(GROW + "print('ready', flush=True); sys.stdin.readline(); k = grow(50); print('done'); sys.exit(9)",
+                                   "--budget", "200M", "--swap", "0", "--run-dir", d),
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    p.stdout.readline()
+    os.kill(guard_of(p.pid), signal.SIGKILL)
+    time.sleep(.2)
+    out, err = p.communicate("go\n", timeout=DEADLINE)
+    check("the job goes on when the guard is killed", out == "done\n" and p.returncode == 9, (out, err, p.returncode))
+    subprocess.run(arguments(["true"]), env=environment(), capture_output=True)
+    why = json.load(open(os.path.join(d, "verdict.json")))
+    check("and its end is recorded as lost", why["end"]["how"] == "lost", why)
+
+
+def test_guard_killed_contained():
+    if tier == "none":
+        return
+    p = subprocess.Popen(arguments(GROW + "print('ready', flush=True); sys.stdin.readline(); k = grow(1000); print('done')",
+                                   "--budget", "200M", "--swap", "0"),
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    p.stdout.readline()
+    os.kill(guard_of(p.pid), signal.SIGKILL)
+    out, err = p.communicate("go\n", timeout=DEADLINE)
+    check("without a guard the kernel still holds it", out == "" and p.returncode != 0, (out, err, p.returncode))
+
+
+def test_attach():
+    p = subprocess.Popen([PYTHON, "-c", GROW + "print('ready', flush=True); sys.stdin.readline(); grow(2000, 100)"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    a = subprocess.Popen([ANTIFREEZE, "attach", "--budget", "200M", "--swap", "0", str(p.pid)], stderr=subprocess.PIPE, text=True,
+                         env=environment())
+    first = a.stderr.readline()
+    check("attach says what holds it", "may use" in first, first)
+    p.stdin.write("go\n")
+    p.stdin.flush()
+    rest = a.communicate(timeout=DEADLINE)[1]
+    check("an attached job is stopped at its budget", a.returncode == 75 and "host-exhaustion" in rest, rest)
+    p.wait(DEADLINE)
+    p = subprocess.Popen(["sleep", "300"])
+    a = subprocess.Popen([ANTIFREEZE, "attach", str(p.pid)], stderr=subprocess.PIPE, text=True, env=environment())
+    a.stderr.readline()
+    a.send_signal(signal.SIGINT)
+    a.communicate(timeout=DEADLINE)
+    check("Ctrl-C lets it go", a.returncode == 0 and p.poll() is None, a.returncode)
+    p.kill()
+    p.wait()
+    r = subprocess.run([ANTIFREEZE, "attach", "999999"], capture_output=True, text=True, env=environment())
+    check("no such process: one line and 125", r.returncode == 125 and r.stderr.count("\n") == 1, r)
+
+
+def leftovers():
+    found = []
+    for f in os.listdir(os.path.join(RUNTIME, "antifreeze")):
+        if f.endswith((".run", ".sock")):
+            found.append(f)
+    for root, dirs, _ in os.walk("/sys/fs/cgroup"):
+        found += [os.path.join(root, d) for d in dirs if d.startswith("antifreeze-")]
+    return found
+
+
+def test_zz_nothing_left():
+    subprocess.run(arguments(["true"]), env=environment(), capture_output=True)  # collects what killed guards left
+    end = time.monotonic() + 10
+    while leftovers() and time.monotonic() < end:
+        time.sleep(.1)
+    check("nothing is left behind", leftovers() == [], leftovers())
+
+
+def tiers_here():
+    global tier
+    found = []
+    for t in ("scope", "cgroup2", "cgroup1", "none"):
+        tier = t
+        r = subprocess.run(arguments(["true"], "--json"), capture_output=True, text=True, env=environment())
+        if r.returncode == 0 and json.loads(r.stderr.splitlines()[0])["tier"] == t:
+            found.append(t)
+    return found
+
+
+with tempfile.TemporaryDirectory() as STATE, tempfile.TemporaryDirectory(dir="/dev/shm") as RUNTIME:
+    if "DBUS_SESSION_BUS_ADDRESS" not in os.environ and "XDG_RUNTIME_DIR" in os.environ:
+        os.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={os.environ['XDG_RUNTIME_DIR']}/bus"
+    only = os.environ.get("ONLY")
+    for tier in TIERS or tiers_here():
+        for name, test in sorted((n, f) for n, f in globals().items() if n.startswith("test_")):
+            if only and only not in name:
+                continue
+            before = time.monotonic()
+            test()
+            if os.environ.get("TIMES"):
+                print(f"{name}: {time.monotonic() - before:.1f} s", flush=True)
+        print(f"tier {tier}: done")
+print(f"{checks} checks, {len(problems)} failed")
+sys.exit(1 if problems else 0)

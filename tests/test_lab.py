@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The freeze lab's own reckoning, without its machine: beats, plans, verdicts on a cell, the table."""
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import unittest
+
+LAB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab")
+sys.dont_write_bytecode = True
+sys.path.insert(0, LAB)
+
+
+def load(name, path):
+    loader = importlib.machinery.SourceFileLoader(name, path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+cells = load("cells", f"{LAB}/cells.py")
+guest = load("guest", f"{LAB}/guest.py")
+lab = load("lab", f"{LAB}/lab")
+MS = 1_000_000
+
+
+def result(**changes):
+    return {"calm": True, "worst_ms": 20., "idle_worst_ms": 10., "late_ms": 10., "stalled_s": 0., "witness_ms": 5.,
+            "host_busy": .01, "noisy": False, "after_s": 3.2, "ended": True, "status": 75, "oom_kill": 0,
+            "else_died": [], "left": [], "rate_mb_s": 200, "said": "",
+            "verdict": {"tier": "scope", "end": {"how": "stopped"}}, **changes}
+
+
+class Beats(unittest.TestCase):
+    def test_figures(self):
+        beats = [(1000 * MS, 1010 * MS, 1 * MS), (1050 * MS, 1550 * MS, 7 * MS), (1600 * MS, 1700 * MS, 2 * MS),
+                 (9000 * MS, 19000 * MS, 9 * MS)]
+        self.assertEqual(guest.figures(beats, 1000 * MS, 2000 * MS),
+                         {"beats": 3, "worst_ms": 500.0, "stalled_s": .5, "witness_ms": 7.0})
+
+    def test_no_beats(self):
+        self.assertEqual(guest.figures([], 0, 1)["beats"], 0)
+
+
+class Cells(unittest.TestCase):
+    def test_names(self):
+        self.assertEqual(cells.parse("none/burst").name, "none/burst/disk/root")
+        for wrong in ("", "none", "none/", "none/burst/disk/root/x", "nobody/burst", "cgroup1/burst/disk/user"):
+            with self.assertRaises(ValueError, msg=wrong):
+                cells.parse(wrong)
+        with self.assertRaises(ValueError):
+            cells.find("nobody/*")
+        self.assertEqual(len(cells.find("scope/*/disk/user")), len(cells.JOBS))
+
+    def test_telling(self):
+        self.assertEqual(len({cells.parse(name) for name in cells.TELLING}), 12)
+        self.assertTrue(set(cells.matrix()) <= set(cells.every()))
+        self.assertTrue({cells.parse(name) for name in cells.TELLING} <= set(cells.matrix()))
+
+    def test_plan(self):
+        wanted = [(cell, 3) for cell in cells.find("*/leak-200/*/*")]
+        boots = list(lab.plan(wanted))
+        self.assertEqual(sum(len(boot) for boot in boots), 3 * len(wanted))
+        for boot in boots:
+            self.assertEqual(len({cell.machine for cell in boot}), 1)
+            self.assertLessEqual(len(boot), lab.CELLS_A_BOOT)
+
+
+class Words(unittest.TestCase):
+    ours = cells.parse("scope/burst")
+    fits = cells.parse("scope/peak")
+    peer = cells.parse("earlyoom/burst")
+
+    def test_noise(self):
+        self.assertFalse(lab.is_noisy(result()))
+        for change in ({"calm": False}, {"host_busy": .5}, {"host_busy": None}, {"error": "no"}):
+            self.assertTrue(lab.is_noisy(result(**change)), change)
+
+    def test_targets(self):
+        self.assertIsNone(lab.targets(self.peer, [result()]))
+        self.assertEqual(lab.targets(self.ours, [result()]), [])
+        for change in ({"late_ms": 101.}, {"stalled_s": .3}, {"else_died": ["dbus-daemon"]}, {"left": ["lab-job"]},
+                       {"verdict": None}, {"verdict": {"tier": "none"}}):
+            self.assertEqual(len(lab.targets(self.ours, [result(**change)])), 1, change)
+        self.assertEqual(lab.targets(self.fits, [result()]), ["a job that fits was ended"])
+        self.assertEqual(lab.targets(self.fits, [result(status=0)]), [])
+
+    def test_how_it_ended(self):
+        for cell, change, words in (
+                (self.ours, {}, "3.2 s: stopped, exit 75"),
+                (self.ours, {"verdict": None}, "3.2 s: no verdict, exit 75"),
+                (self.fits, {"status": 0}, "finished, 3.2 s"),
+                (self.peer, {"status": 137, "oom_kill": 2}, "3.2 s: exit 137; oom_kill 2"),
+                (self.peer, {"ended": False, "after_s": 90.02}, "never: still running after 90 s")):
+            self.assertEqual(lab.how_it_ended(cell, result(**change)), words)
+
+    def test_table(self):
+        text = lab.table({self.ours: [result(), result(worst_ms=40.)], self.peer: [{"error": "gate\nno"}],
+                          self.fits: []})
+        lines = text.splitlines()
+        self.assertEqual({line.count(" | ") for line in lines}, {len(lab.HEAD) - 1})
+        self.assertIn("0.03 (0.02 to 0.04)", lines[2])
+        self.assertIn(" no |", lines[3])
+        self.assertIn("not run", lines[4])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

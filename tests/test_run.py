@@ -1,0 +1,351 @@
+#!/usr/bin/python3
+"""`antifreeze run` is as good as not there: input, output, terminal, signals, job control, exit status.
+
+    test_run.py ANTIFREEZE [TIER...]
+
+Each scenario is run in every tier that is to be had here (or those named).
+"""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+ANTIFREEZE = os.path.abspath(sys.argv[1])
+TIERS = sys.argv[2:]
+DEADLINE = 60  # seconds; a sanitizer build on a busy machine is slow
+PYTHON = sys.executable
+problems = []
+checks = 0
+tier = "none"
+
+
+def check(what, ok, detail=""):
+    global checks
+    checks += 1
+    if not ok:
+        problems.append(what)
+        print(f"NOT OK  [{tier}] {what}: {detail}")
+
+
+def environment(**more):
+    return {**os.environ, "ANTIFREEZE_TIER": tier, "XDG_STATE_HOME": STATE, "XDG_RUNTIME_DIR": RUNTIME, **more}
+
+
+def command(*args, options=()):
+    return [ANTIFREEZE, "run", *options, "--", *args]
+
+
+def run(*args, options=(), **kw):
+    kw = {"stdin": subprocess.DEVNULL, "text": True, **kw}
+    return subprocess.run(command(*args, options=options), capture_output=True, timeout=DEADLINE, env=environment(), **kw)
+
+
+def start(*args, options=(), **kw):
+    return subprocess.Popen(command(*args, options=options), text=True, env=environment(), **kw)
+
+
+def python(code):
+    return PYTHON, "-c", code
+
+
+def wait_for(what, probe, show=lambda: ""):
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        got = probe()
+        if got:
+            check(what, True)
+            return got
+        time.sleep(.02)
+    check(what, False, f"not within {DEADLINE} s {show()}")
+    return None
+
+
+class Terminal:
+    """A shell on a terminal of its own, as a person has it."""
+
+    def __init__(self, *argv):
+        self.seen = ""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(argv[0], argv, environment(PS1="ready> ", TERM="xterm", HISTFILE="/dev/null"))
+
+    def more(self, seconds=.05):
+        while select.select([self.fd], [], [], seconds)[0]:
+            try:
+                data = os.read(self.fd, 65536)
+            except OSError:
+                return False
+            if not data:
+                return False
+            self.seen += data.decode(errors="replace")
+        return True
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def expect(self, what, pattern):
+        """Waits for the pattern behind what was expected before."""
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            alive = self.more()
+            m = re.search(pattern, self.seen)
+            if m:
+                check(what, True)
+                self.seen = self.seen[m.end():]
+                return m
+            if not alive:
+                break
+        check(what, False, repr(self.seen[-400:]))
+        return None
+
+    def close(self):
+        os.close(self.fd)
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        os.waitpid(self.pid, 0)
+
+
+def test_status():
+    for code in (0, 1, 2, 75, 124, 255):
+        r = run("sh", "-c", f"exit {code}")
+        check(f"exit status {code} is CMD's own", r.returncode == code, r)
+    for sig in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGHUP):
+        r = run("sh", "-c", f"kill -{int(sig)} $$")
+        check(f"{sig.name} of CMD ends us too", r.returncode == -sig, r)
+    r = run("/no/such/program")
+    check("not found is 127", r.returncode == 127 and "not found" in r.stderr, r)
+    r = run("/etc/passwd")
+    check("not runnable is 126", r.returncode == 126 and r.stderr.count("\n") == 1, r)
+    r = subprocess.run([ANTIFREEZE, "run"], capture_output=True, text=True)
+    check("no command is a usage error", r.returncode == 125 and r.stderr.count("\n") == 1, r)
+    for bad in (["--budget", "12X"], ["--budget", "1K"], ["--policy", "maybe"], ["--grace", "-1"], ["--restarts", "2"],
+                ["--batch", "4"], ["--checkpoint-signal", "KILL"], ["--nonsense"]):
+        r = run("true", options=bad)
+        check(f"{' '.join(bad)}: one line and 125", r.returncode == 125 and r.stderr.count("\n") == 1, r)
+
+
+def test_streams():
+    data = "".join(f"{i}\n" for i in range(100000))
+    r = run("cat", input=data, stdin=None)
+    check("stdin and stdout pass untouched", r.stdout == data and r.returncode == 0, r.stdout[:80])
+    r = run("sh", "-c", "printf a; printf b >&2; printf '\\rc' >&2", options=["--quiet"], text=False)
+    check("stderr passes untouched under --quiet", r.stderr == b"b\rc" and r.stdout == b"a", r)
+    r = run("true")
+    check("a short start line", r.stderr.splitlines()[0].startswith("antifreeze: ") and "may use" in r.stderr, r)
+    check("few words", len(r.stderr.splitlines()) <= 2, r)
+    r = run("true", options=["--json"])
+    lines = [json.loads(line) for line in r.stderr.splitlines()]
+    check("--json: objects only", [l["antifreeze"] for l in lines][:1] == ["start"] and lines[-1]["exit"] == 0, r)
+    check("--json names the tier", lines[0]["tier"] == tier, lines)
+    r = subprocess.run(["bash", "-c", f"{ANTIFREEZE} run -q -- seq 100000 | head -1"], capture_output=True, text=True,
+                       env=environment(), timeout=DEADLINE)
+    check("a pipe that closes early ends it", r.stdout == "1\n" and r.returncode == 0, r)
+    r = run("sh", "-c", "seq 3 | sort -r | head -1")
+    check("CMD may be a pipeline", r.stdout == "3\n", r)
+    r = run(*python("import os; print(sorted(int(f) for f in os.listdir('/proc/self/fd'))[:-1])"), close_fds=True)
+    check("no descriptor of ours is inherited", r.stdout.strip() == "[0, 1, 2]", r)
+
+
+def test_inherited():
+    code = ("import signal, os, resource;"
+            "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, sorted(signal.pthread_sigmask(0, [])),"
+            "signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL, resource.getrlimit(resource.RLIMIT_NOFILE), os.getpgrp())")
+    plain = subprocess.run(python(code), capture_output=True, text=True).stdout
+    check("mask, dispositions, limits and group are the caller's", run(*python(code)).stdout == plain, (plain, run(*python(code))))
+    r = subprocess.run(["nohup", *command(*python(code))], capture_output=True, text=True, env=environment(),
+                       stdin=subprocess.DEVNULL)
+    check("nohup reaches CMD", r.stdout.startswith("True"), r)
+
+
+def test_signals():
+    code = ("import signal, sys, time\n"
+            "got = []\n"
+            "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):\n"
+            "    signal.signal(s, lambda n, f: got.append(n))\n"
+            "print('ready', flush=True)\n"
+            "end = time.monotonic() + 30\n"
+            "while signal.SIGUSR1 not in got and time.monotonic() < end: time.sleep(.01)\n"
+            "time.sleep(.3)\n"
+            "print(got, flush=True)\n")
+    for send, name in ((lambda p, s: p.send_signal(s), "to us alone"), (lambda p, s: os.killpg(p.pid, s), "to the group")):
+        p = start(*python(code), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        p.stdout.readline()
+        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            send(p, s)
+            time.sleep(.05)
+        send(p, signal.SIGUSR1)
+        got = p.stdout.read().strip()
+        want = str([int(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)])
+        check(f"signals sent {name} arrive once each", got == want and p.wait() == 0, got)
+    p = start("sleep", "60", stderr=subprocess.DEVNULL)
+    time.sleep(.3)
+    p.terminate()
+    check("SIGTERM ends CMD and us", p.wait(DEADLINE) == -signal.SIGTERM)
+    p = start("sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep .05; done", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    p.stdout.readline()
+    p.terminate()
+    check("CMD's own answer to SIGTERM counts", p.wait(DEADLINE) == 7)
+
+
+def test_terminal():
+    t = Terminal("/bin/bash", "--norc", "--noprofile", "-i")
+    try:
+        t.expect("a prompt", "ready> ")
+        af = " ".join([ANTIFREEZE, "run", "-q", "--"])
+        t.type(f"{af} sh -c 'echo he''re; exec cat'\n")
+        t.expect("started", "here\r\n")  # what is typed while the shell still has the terminal is not for CMD
+        t.type("hello\n")
+        t.expect("reads the terminal", "hello\r\nhello\r\n")
+        t.type("\x1a")
+        t.expect("Ctrl-Z stops it", "Stopped")
+        t.expect("the shell has the terminal", "ready> ")
+        t.type("echo still $((6*7))\n")
+        t.expect("the shell works meanwhile", "still 42\r\n")
+        t.type("fg\n")
+        t.expect("fg", "exec cat'\r\n")
+        t.type("again\n")
+        t.expect("fg goes on", "again\r\nagain\r\n")
+        t.type("\x04")
+        t.expect("Ctrl-D ends it", "ready> ")
+        t.type("echo status=$?\n")
+        t.expect("with 0", "status=0\r\n")
+        t.type(f"{af} {PYTHON} -c 'import time\n")
+        t.type("try: time.sleep(60)\nexcept KeyboardInterrupt: print(\"int\" + \"errupted once\")'\n")
+        time.sleep(.7)
+        t.type("\x03")
+        t.expect("Ctrl-C is one KeyboardInterrupt", "interrupted once")
+        t.expect("and the prompt is back", "ready> ")
+        t.type(f"{af} {PYTHON} -c $'breakpoint()\\nprint(\"past\" + \" it\")'\n")
+        t.expect("pdb stands at its prompt", r"\(Pdb\) ")
+        t.type("p 6*7\n")
+        t.expect("pdb answers", r"42\r\n\(Pdb\) ")
+        t.type("c\n")
+        t.expect("pdb goes on", "past it")
+        t.type(f"{af} bash --norc --noprofile -i\n")
+        t.expect("an inner interactive shell", "ready> ")
+        time.sleep(.2)
+        t.type("sleep 60\n")
+        time.sleep(.5)
+        t.type("\x1a")
+        t.expect("job control in the inner shell", "Stopped")
+        t.type("kill %1; exit 3\n")
+        t.expect("there are", "exit")
+        time.sleep(.3)
+        t.type("exit 3\n") if "stopped jobs" in t.seen else None
+        t.type("echo inner=$?\n")
+        t.expect("inner shell's status", "inner=3\r\n")
+        t.type(f"{af} {PYTHON} -c 'import shutil; print(\"size\", *shutil.get_terminal_size())'\n")
+        t.expect("the window's size", r"size \d+ \d+")
+        t.type(f"{af} {PYTHON} -c 'import signal, shutil, time\n")
+        t.type("signal.signal(signal.SIGWINCH, lambda *a: print(\"resi\" + \"zed\", *shutil.get_terminal_size(), flush=True))\n")
+        t.type("print(\"wa\" + \"iting\", flush=True); signal.pause()'\n")
+        t.expect("waits", "waiting")
+        fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 101, 0, 0))
+        t.expect("a change of the window reaches CMD", "resized 101 33")
+        t.expect("prompt", "ready> ")
+        t.type(f"{af} sleep 60 &\n")
+        t.expect("in the background", "ready> ")
+        t.type("kill %1; wait %1; echo bg=$?\n")
+        t.expect("kill %1 ends a background job", "bg=143\r\n")
+    finally:
+        t.close()
+
+
+def test_hangup():
+    """The terminal goes away: CMD gets its SIGHUP, and nothing of ours stays."""
+    mark = os.path.join(STATE, "hup")
+    code = (f"import signal, sys\nsignal.signal(signal.SIGHUP, lambda *a: (open({mark!r}, 'w').write('hup'), sys.exit(0)))\n"
+            "print('ready', flush=True)\nwhile True: signal.pause()\n")
+    t = Terminal(*command(*python(code)))
+    t.expect("started", "ready")
+    os.close(t.fd)
+    wait_for("a hang-up reaches CMD", lambda: os.path.exists(mark))
+    os.waitpid(t.pid, 0)
+    os.unlink(mark)
+
+
+def test_record():
+    d = os.path.join(STATE, "rundir")
+    r = run("sh", "-c", "exit 3", options=["--run-dir", d])
+    why = json.load(open(os.path.join(d, "verdict.json")))
+    check("verdict.json says how it ended", why["schema"] == 1 and why["end"] == {"how": "exit", "code": 3}, why)
+    check("and what held it", why["tier"] == tier and why["peak"]["ram_bytes"] >= 0, why)
+    check("modes", os.stat(os.path.join(d, "verdict.json")).st_mode & 0o777 == 0o600)
+    w = subprocess.run([ANTIFREEZE, "why", "--json", d], capture_output=True, text=True, env=environment())
+    check("why --json is verdict.json", w.returncode == 0 and json.loads(w.stdout) == why, w)
+    check("the status is CMD's", r.returncode == 3, r)
+    listing = subprocess.run([ANTIFREEZE, "why"], capture_output=True, text=True, env=environment())
+    check("why tells the last run", listing.returncode == 0 and "exit" in listing.stdout, listing)
+
+
+def test_dry_run():
+    mark = os.path.join(STATE, "mark")
+    r = run("touch", mark, options=["--dry-run"])
+    check("--dry-run starts nothing", r.returncode == 0 and not os.path.exists(mark), r)
+    check("--dry-run tells tier, budget and limits", "may use" in r.stderr and "swap" in r.stderr, r)
+
+
+def test_survivors():
+    r = run("sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!", options=["--grace", "1s"])
+    pid = int(r.stdout)
+    check("run ends when CMD ends", r.returncode == 0, r)
+    check("who outlives it is named", "sleep" in r.stderr and "outlives" in r.stderr, r)
+    wait_for("and ended after the grace", lambda: not os.path.exists(f"/proc/{pid}"))
+    r = run("sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!", options=["--policy", "watch"])
+    pid = int(r.stdout)
+    time.sleep(.5)
+    check("--policy watch ends nobody", os.path.exists(f"/proc/{pid}"), r)
+    os.kill(pid, signal.SIGKILL)
+
+
+def leftovers():
+    """What may remain of ended runs, by kind: nothing."""
+    found = [os.path.join(RUNTIME, "antifreeze", f) for f in os.listdir(os.path.join(RUNTIME, "antifreeze"))
+             if f.endswith((".run", ".sock"))]
+    for root, dirs, _ in os.walk("/sys/fs/cgroup"):
+        found += [os.path.join(root, d) for d in dirs if d.startswith("antifreeze-")]
+    return found
+
+
+def test_nothing_left():
+    """Guards that see survivors off take a moment; then nothing may be there."""
+    end = time.monotonic() + 10
+    while leftovers() and time.monotonic() < end:
+        time.sleep(.1)
+    check("nothing is left behind", leftovers() == [], leftovers())
+
+
+def tiers_here():
+    global tier
+    found = []
+    for t in ("scope", "cgroup2", "cgroup1", "none"):
+        tier = t
+        r = run("true", options=["--json"])
+        if r.returncode == 0 and json.loads(r.stderr.splitlines()[0])["tier"] == t:
+            found.append(t)
+    return found
+
+
+with tempfile.TemporaryDirectory() as STATE, tempfile.TemporaryDirectory(dir="/dev/shm") as RUNTIME:
+    if "DBUS_SESSION_BUS_ADDRESS" not in os.environ and "XDG_RUNTIME_DIR" in os.environ:
+        os.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={os.environ['XDG_RUNTIME_DIR']}/bus"
+    for tier in TIERS or tiers_here():
+        for name, test in [(n, f) for n, f in globals().items() if n.startswith("test_")]:
+            before = time.monotonic()
+            test()
+            if time.monotonic() - before > 20:
+                print(f"slow    [{tier}] {name}: {time.monotonic() - before:.0f} s")
+        print(f"tier {tier}: done")
+print(f"{checks} checks, {len(problems)} failed")
+sys.exit(1 if problems else 0)
