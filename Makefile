@@ -62,6 +62,10 @@ fuzz: ## fuzz every parser for a long time (FUZZ_INPUTS in all) and count
 	@$(MAKE) --no-print-directory configure-fuzz
 	@tools/run_fuzz.py $(BUILD)-fuzz $(FUZZ_INPUTS)
 
+.PHONY: stress
+stress: all ## start, stop and kill runs by the thousand, and count what is left behind (some 20 minutes)
+	@/usr/bin/python3 -B tests/stress_run.py $(BUILD)/antifreeze --trainer $(BUILD)/demo/afz-trainer
+
 .PHONY: bench
 bench: ## measure what Antifreeze itself costs
 	@tools/deps bench

@@ -49,9 +49,10 @@ JOBS = {
     "neighbour": Job("a job of 350 MB; a browser-like program outside it grows by half the RAM", lab_job("steady"),
                      fits=True, needs_swap=True, beside=("lab-neighbour", "neighbour")),
     "shared-workers": Job("8 forked workers that only read a parent's 250 MB", lab_job("shared-workers"), fits=True),
-    "peak": Job("372 MB for 1.5 s under a budget of 400M", lab_job("peak"), fits=True, options=("--budget", "400M")),
-    "train-clean": Job("the C trainer, 20 steps", ("afz-trainer", "--steps", "20", "--quiet"), fits=True),
-    "train-history": Job("the C trainer keeps 16 MiB a step", ("afz-trainer", "--retain-history=16M", "--quiet")),
+    "peak": Job("372 MiB for 1.5 s under a budget of 400", lab_job("peak"), fits=True,
+                options=("--budget", "400M", "--swap", "0")),
+    "train-clean": Job("the C trainer, 8 steps", ("afz-trainer", "--steps", "8", "--quiet"), fits=True),
+    "train-history": Job("the C trainer keeps 64 MiB a step", ("afz-trainer", "--retain-history=64M", "--quiet")),
     "train-dataset": Job("the C trainer loads 1200 MB", ("afz-trainer", "--whole-dataset=1200M", "--quiet")),
     "train-batch": Job("the C trainer with a batch of 200000", ("afz-trainer", "--large-batch=200000", "--quiet")),
 }

@@ -286,6 +286,8 @@ def last_word(cell, job, since):
     """What the guard said last, for whoever asks why."""
     if GUARDS[cell.guard].tier:
         lines = [line for line in read(job.stderr).splitlines() if line.startswith("antifreeze")]
+        names = [verdict["id"] for verdict in (job.verdict() or {}).get("verdicts", [])]
+        lines = [line for line in lines if any(line.startswith(f"antifreeze: {name}:") for name in names)] or lines
     elif GUARDS[cell.guard].service:
         text = quiet("journalctl", "--unit", GUARDS[cell.guard].service, "--since", f"@{since}", "--output=cat").stdout
         lines = [line for line in text.splitlines() if re.search(r"kill|sending SIG|terminat", line, re.I)]
@@ -346,7 +348,7 @@ def run_cell(machine, cell, number, seconds):
         "after_s": round((job.end_ns - job.start_ns) / 1e9, 1), "ended": ended, "status": job.status(),
         "oom_kill": vmstat("oom_kill") - kills, "kernel_victims": sorted(set(victims)), "else_died": sorted(set(gone)),
         "left": [] if not ended else sorted(name for name in after.values() if is_family(name)),
-        "left_shm": sum(os.stat(path).st_size for path in glob.glob("/dev/shm/*")) if ended else 0,
+        "left_shm": [path for path in glob.glob("/dev/shm/*") if os.path.isfile(path)] if ended else [],
         **job.grown(), "verdict": job.verdict(), "said": last_word(cell, job, since),
         "stderr": read(job.stderr)[-2000:],
     }

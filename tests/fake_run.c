@@ -64,7 +64,7 @@ int main(int argc, char **argv)
         void *args[] = {argc > folder ? argv[folder] : NULL, &run, why};
 
         (void)afz_run_collect(NULL, NULL, NULL);
-        if (argc < 2 || afz_run_ledger(make, args, NULL) < 0) {
+        if (argc < 2 || afz_run_ledger("", make, args, NULL) < 0) {
                 fprintf(stderr, "fake_run: %s\n", why);
                 return 1;
         }

@@ -136,7 +136,7 @@ static inline int take_sum(void *ctx, uint64_t promised_bytes)
 static inline uint64_t promised(void)
 {
         uint64_t sum = 0;
-        assert_int_equal(afz_run_ledger(take_sum, &sum, NULL), 7);
+        assert_int_equal(afz_run_ledger("", take_sum, &sum, NULL), 7);
         return sum;
 }
 

@@ -93,12 +93,12 @@ def test_fits_is_left_alone():
 
 
 def test_peak_that_fits():
-    r = Run(GROW + "for i in range(3):\n    k = grow(178, 400); del k; time.sleep(.2)\nprint('done')")
+    r = Run(GROW + "for i in range(3):\n    k = grow(160, 400); del k; time.sleep(.2)\nprint('done')")
     check("a short peak over the act line finishes", r.status == 0 and r.stdout == "done\n", r)
 
 
 def test_burst():
-    r = Run("b = bytearray(1500 << 20)\nimport time; time.sleep(20)")
+    r = Run("b = bytearray(700 << 20)\nimport time; time.sleep(20)")  # more than a small machine has is refused at once
     check("a burst ends with 75", r.status == 75 and r.why["end"]["how"] in ("stopped", "oom-killed"), r)
     check("and is explained", r.why["verdicts"][0]["id"] in ("host-exhaustion", "oom-killed"), r)
 
@@ -290,7 +290,7 @@ def leftovers():
         if f.endswith((".run", ".sock")):
             found.append(f)
     for root, dirs, _ in os.walk("/sys/fs/cgroup"):
-        found += [os.path.join(root, d) for d in dirs if d.startswith("antifreeze-")]
+        found += [os.path.join(root, d) for d in dirs if d.startswith("antifreeze-") and not d.endswith(".service")]
     return found
 
 

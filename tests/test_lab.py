@@ -27,7 +27,7 @@ MS = 1_000_000
 def result(**changes):
     return {"calm": True, "worst_ms": 20., "idle_worst_ms": 10., "late_ms": 10., "stalled_s": 0., "witness_ms": 5.,
             "host_busy": .01, "noisy": False, "after_s": 3.2, "ended": True, "status": 75, "oom_kill": 0,
-            "else_died": [], "left": [], "rate_mb_s": 200, "said": "",
+            "else_died": [], "left": [], "left_shm": [], "rate_mb_s": 200, "said": "",
             "verdict": {"tier": "scope", "end": {"how": "stopped"}}, **changes}
 
 
@@ -80,6 +80,7 @@ class Words(unittest.TestCase):
         self.assertIsNone(lab.targets(self.peer, [result()]))
         self.assertEqual(lab.targets(self.ours, [result()]), [])
         for change in ({"late_ms": 101.}, {"stalled_s": .3}, {"else_died": ["dbus-daemon"]}, {"left": ["lab-job"]},
+                       {"left_shm": ["/dev/shm/x"]},
                        {"verdict": None}, {"verdict": {"tier": "none"}}):
             self.assertEqual(len(lab.targets(self.ours, [result(**change)])), 1, change)
         self.assertEqual(lab.targets(self.fits, [result()]), ["a job that fits was ended"])

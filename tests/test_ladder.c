@@ -425,12 +425,14 @@ static void storm(void **state)
         assert_int_equal(w.all, BIT(TELL) | BIT(BRAKE) | BIT(RELEASE));
         assert_false(w.ladder.braked);
 
-        setup.tier = AFZ_TIER_SCOPE; /* the kernel refuses more: only told */
+        setup.tier = AFZ_TIER_SCOPE; /* the kernel refuses more: told, and ended if it stays so */
         begin(&w, &setup);
         afz_pulse_set(&w.pulse, AFZ_PULSE_PROCESSES, 500);
-        go_on(&w, 10 * SECOND, 10 * MS, 0);
+        go_on(&w, 4 * SECOND, 10 * MS, 0);
         assert_int_equal(w.all, BIT(TELL));
         assert_int_equal(w.tells, 1);
+        go_on(&w, 2 * SECOND, 10 * MS, 0);
+        assert_true(w.last.over && w.last.storm);
 }
 
 static void disk(void **state)

@@ -314,7 +314,7 @@ def leftovers():
     found = [os.path.join(RUNTIME, "antifreeze", f) for f in os.listdir(os.path.join(RUNTIME, "antifreeze"))
              if f.endswith((".run", ".sock"))]
     for root, dirs, _ in os.walk("/sys/fs/cgroup"):
-        found += [os.path.join(root, d) for d in dirs if d.startswith("antifreeze-")]
+        found += [os.path.join(root, d) for d in dirs if d.startswith("antifreeze-") and not d.endswith(".service")]
     return found
 
 

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "clock.h"
 #include "run_fixture.h"
 #include "run_home.h"
 
@@ -149,7 +150,7 @@ static void start_at_once(struct shared *shared, unsigned number)
                 usleep(100);
         int r = afz_run_collect(NULL, NULL, NULL);
         if (r == 0)
-                r = afz_run_ledger(promise_half, &s, NULL);
+                r = afz_run_ledger("", promise_half, &s, NULL);
         shared->done++;
         while (shared->done < STARTERS)
                 usleep(100);
@@ -277,6 +278,68 @@ static void test_budgets_do_not_wrap(void **state)
         finish(&two, 0);
 }
 
+/* The ledger's lines: who can be asked to make room, and who cannot. */
+static void test_stakes(void **state)
+{
+        (void)state;
+        struct afz_stake s[2];
+        struct afz_run run, other;
+        assert_int_equal(afz_run_stakes(s, 2), 0);
+        start(NULL, &run);
+        run.page->need_bytes = GIB;
+        assert_int_equal(afz_run_stakes(s, 2), 1);
+        assert_string_equal(s[0].id, run.page->id);
+        assert_int_equal(s[0].budget_bytes, 4 * GIB);
+        assert_int_equal(s[0].need_bytes, GIB);
+        assert_true(!s[0].fixed && !s[0].over_cap);
+
+        /* Before its job runs it needs not be waited for. */
+        assert_int_equal(afz_run_set_cap(run.page->id, 2 * GIB), 0);
+        run.page->tick_ns = 1;
+        assert_int_equal(afz_run_stakes(s, 2), 1);
+        assert_int_equal(s[0].budget_bytes, 2 * GIB);
+        assert_true(!s[0].fixed && !s[0].over_cap);
+        run.page->root_pid = 1;
+        run.page->budget_bytes = 4 * GIB;
+        run.page->tick_ns = afz_clock_ns(CLOCK_BOOTTIME);
+
+        /* Asked for less: it counts until it was given. Allowed more: so does what it may take. */
+        assert_int_equal(afz_run_set_cap(run.page->id, 3 * GIB), 0);
+        assert_int_equal(run.page->cap_bytes, 3 * GIB);
+        assert_int_equal(afz_run_stakes(s, 2), 1);
+        assert_int_equal(s[0].budget_bytes, 4 * GIB);
+        assert_true(s[0].over_cap);
+        run.page->budget_bytes = 3 * GIB;
+        assert_int_equal(afz_run_stakes(s, 2), 1);
+        assert_false(s[0].over_cap);
+        assert_int_equal(afz_run_set_cap(run.page->id, 6 * GIB), 0);
+        assert_int_equal(afz_run_stakes(s, 2), 1);
+        assert_int_equal(s[0].budget_bytes, 6 * GIB);
+        assert_int_equal(promised(), 5 * GIB);
+        assert_int_equal(afz_run_set_cap("20200101-000000-aaaa", GIB), -ENOENT);
+
+        run.page->budget_given = true;
+        assert_int_equal(afz_run_stakes(s, 2), 1);
+        assert_true(s[0].fixed);
+        assert_int_equal(s[0].budget_bytes, 3 * GIB);
+        run.page->budget_given = false;
+        run.page->tick_ns = 1;
+        assert_int_equal(afz_run_stakes(s, 2), 1);
+        assert_true(s[0].fixed);
+
+        start(NULL, &other);
+        assert_int_equal(afz_run_stakes(s, 2), 2);
+        assert_int_equal(afz_run_stakes(s, 1), -E2BIG);
+        other.page->policy = AFZ_POLICY_WATCH;
+        assert_int_equal(afz_run_stakes(s, 1), 1);
+        other.page->policy = AFZ_POLICY_PROTECT;
+        memcpy(other.page->inside, run.page->id, sizeof other.page->inside);
+        assert_int_equal(afz_run_stakes(s, 1), 1);
+        finish(&other, 0);
+        lose(&run);
+        assert_int_equal(afz_run_stakes(s, 1), 0);
+}
+
 /* Whatever bytes a page and a state hold, nothing is read beyond them (a sanitizer looks on). */
 static void test_random_bytes(void **state)
 {
@@ -357,6 +420,7 @@ int main(void)
                 ROW(test_never_promised_twice),
                 ROW(test_hostile_pages),
                 ROW(test_budgets_do_not_wrap),
+                ROW(test_stakes),
                 ROW(test_random_bytes),
                 ROW(test_strays_are_removed),
         };

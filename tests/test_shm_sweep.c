@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,6 +76,7 @@ static pid_t holder(const struct place *p, const char *name, enum how how)
         assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
         pid_t pid = fork();
         if (pid == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
                 if (hold(path, how) && write(ready[1], "r", 1) == 1)
                         pause();
                 _exit(1);

@@ -65,7 +65,7 @@ static void test_shell_and_its_children(void **state)
                         "while :; do wait; done' & "
                         "wait; wait; exit 0",
                         &fd);
-        hear(fd, "ready", buf, sizeof buf);
+        hear(fd, "ready\n", buf, sizeof buf);
         assert_int_equal(afz_stop_signal(&env, pid, -1, 0, SIGTERM), 2);
         hear(fd, NULL, buf, sizeof buf);
         assert_non_null(strstr(buf, "root"));
@@ -96,7 +96,7 @@ static void test_program_alone(void **state)
                         "print(\"ready\", flush=True); sys.stdin.read()'], stdin=subprocess.PIPE)\n"
                         "while True: signal.pause()\n",
                         &fd);
-        hear(fd, "ready", buf, sizeof buf);
+        hear(fd, "ready\n", buf, sizeof buf);
         assert_int_equal(afz_stop_signal(&env, pid, -1, 0, SIGTERM), 1);
         hear(fd, NULL, buf, sizeof buf);
         assert_string_equal(buf, "root ");

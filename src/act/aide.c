@@ -41,7 +41,7 @@ struct afz_aide {
         struct page *page;
         size_t page_bytes;
         pid_t pid;
-        int wake_fd;
+        int pidfd, wake_fd;
 };
 
 static struct stopped *stop_list(struct page *page)
@@ -165,6 +165,7 @@ static int start_process(struct afz_aide *aide)
         }
         (void)fcntl(wake[1], F_SETFL, O_NONBLOCK);
         aide->pid = pid;
+        aide->pidfd = afz_pidfd_open(pid);
         aide->wake_fd = wake[1];
         return 0;
 }
@@ -175,7 +176,7 @@ int afz_aide_start(const struct afz_env *env, size_t max, struct afz_aide **ret)
         if (!aide)
                 return -ENOMEM;
         aide->env = env;
-        aide->wake_fd = -1;
+        aide->wake_fd = aide->pidfd = -1;
         aide->page_bytes =
                 sizeof(struct page) + max * (sizeof(struct afz_aide_row) + sizeof(struct stopped));
         aide->page = mmap(NULL, aide->page_bytes, PROT_READ | PROT_WRITE,
@@ -197,6 +198,19 @@ int afz_aide_start(const struct afz_env *env, size_t max, struct afz_aide **ret)
         return 0;
 }
 
+/* By descriptor: if it died before, the guard may have reaped it, and its number is another's. */
+static void end_process(struct afz_aide *aide)
+{
+        siginfo_t info;
+        if (aide->pidfd < 0)
+                return; /* it ends by itself when the pipe does */
+        (void)afz_pidfd_signal(aide->pidfd, SIGKILL);
+        while (waitid((idtype_t)AFZ_P_PIDFD, (id_t)aide->pidfd, &info, WEXITED) < 0 &&
+               errno == EINTR)
+                ;
+        close(aide->pidfd);
+}
+
 void afz_aide_stop(struct afz_aide *aide)
 {
         if (!aide)
@@ -204,12 +218,9 @@ void afz_aide_stop(struct afz_aide *aide)
         if (aide->wake_fd >= 0)
                 close(aide->wake_fd);
         if (aide->pid > 0) {
-                /* Our own child, not reaped by anybody else: the number is surely its. What it was
-                 * noted for is done here, for it may be in the middle of something long. */
+                /* Here and not by it, for it may be in the middle of something long. */
                 thaw(aide->env, aide->page);
-                kill(aide->pid, SIGKILL);
-                while (waitpid(aide->pid, NULL, 0) < 0 && errno == EINTR)
-                        ;
+                end_process(aide);
         }
         if (aide->page)
                 munmap(aide->page, aide->page_bytes);

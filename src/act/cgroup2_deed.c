@@ -13,6 +13,7 @@
 #include "cgroup_walk.h"
 #include "clock.h"
 #include "count_of.h"
+#include "part_need.h"
 #include "pidfd.h"
 #include "psi_parse.h"
 
@@ -52,7 +53,7 @@ static int key_of(int fd, const char *key, uint64_t *ret)
         return 0;
 }
 
-static int need_of(const struct afz_cgroup2_group *group, uint64_t *ret_need, uint64_t *ret_swap)
+static int need_of(const struct afz_cgroup2_group *group, uint64_t *ret_need)
 {
         char buf[STAT_CAP];
         uint64_t swap = 0;
@@ -61,22 +62,26 @@ static int need_of(const struct afz_cgroup2_group *group, uint64_t *ret_need, ui
                 return (int)n;
         if (group->fd[AFZ_CG2_SWAP] >= 0)
                 (void)afz_cgroup_reread(group->fd[AFZ_CG2_SWAP], &swap);
-        int r = afz_cgroup2_need((struct afz_span){buf, (size_t)n}, swap, ret_need);
-        if (r == 0 && ret_swap)
-                *ret_swap = swap;
-        return r;
+        return afz_cgroup2_need((struct afz_span){buf, (size_t)n}, swap, ret_need);
 }
 
+/* Of the leaves, one by one: newer kernels (seen on 6.18) bring a cgroup's memory.stat up to date
+ * when it is read only if enough has changed in it since, and stop counting changes for its parents
+ * once a child has its fill. The leaf is then late by 64 pages a core at most, the parent by whole
+ * seconds. */
 static int look_need(const struct afz_cgroup2_hold *h, struct afz_pulse *ret)
 {
-        uint64_t need, swap;
+        uint64_t need, part, swap;
         if (h->tree)
                 return afz_hold_none.look(h->tree, ret);
-        int r = need_of(&h->job, &need, &swap);
+        int r = need_of(&h->main, &need);
         if (r < 0)
                 return r;
+        for (int i = 0; i < AFZ_HOLD_PARTS; i++)
+                if (h->part[i].dir_fd >= 0 && need_of(&h->part[i], &part) == 0)
+                        need += part;
         afz_pulse_set(ret, AFZ_PULSE_NEED, need);
-        if (h->job.fd[AFZ_CG2_SWAP] >= 0)
+        if (h->job.fd[AFZ_CG2_SWAP] >= 0 && afz_cgroup_reread(h->job.fd[AFZ_CG2_SWAP], &swap) == 0)
                 afz_pulse_set(ret, AFZ_PULSE_SWAP, swap);
         return 0;
 }
@@ -287,8 +292,15 @@ static struct afz_cgroup2_group *part_at(struct afz_cgroup2_hold *h, unsigned pa
 
 int afz_cgroup2_look_part(void *hold, unsigned part, uint64_t *ret_need_bytes)
 {
+        const struct afz_cgroup2_hold *h = hold;
         const struct afz_cgroup2_group *group = part_at(hold, part);
-        return group ? need_of(group, ret_need_bytes, NULL) : -ENODEV;
+        uint64_t need, held;
+        int r = group ? need_of(group, &need) : -ENODEV;
+        if (r == 0)
+                r = afz_part_need(h->env, group->dir_fd, &held);
+        if (r == 0)
+                *ret_need_bytes = held > need ? held : need;
+        return r;
 }
 
 int afz_cgroup2_kill_part(void *hold, unsigned part)

@@ -251,6 +251,18 @@ static void put_keeper_back(struct afz_cgroup2_hold *h)
         close_fd(&m.dir_fd);
 }
 
+/* Whatever of ours is still beside the job (the scout's GPU helper, say, in the driver's hands)
+ * must not keep the cgroup. */
+static void end_helpers(const struct afz_cgroup2_hold *h)
+{
+        int fd = h->base_fd >= 0 ? afz_cgroup_open(h->base_fd, "keeper", O_RDONLY | O_DIRECTORY)
+                                 : -1;
+        if (fd < 0)
+                return;
+        (void)afz_cgroup_write(fd, "cgroup.kill", "1");
+        close(fd);
+}
+
 void afz_cgroup2_close(void *hold)
 {
         struct afz_cgroup2_hold *h = hold;
@@ -266,6 +278,7 @@ void afz_cgroup2_close(void *hold)
                 if (!h->ready)
                         put_keeper_back(h);
         }
+        end_helpers(h);
         if (h->own)
                 (void)afz_cgroup_remove_tree(h->parent_fd, h->name);
         else if (h->base_fd >= 0) {

@@ -36,10 +36,15 @@ static int collect_v2(const struct afz_env *env, const char *place)
                 return parent_fd == -ENOENT || parent_fd == -ENODATA ? 0 : parent_fd;
         int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         r = fd < 0 ? -errno : afz_cgroup_each_pid(fd, found_one, NULL);
+        /* A scope's own folder is its manager's to remove: it would never see the scope end. */
+        if (r == 0 && afz_span_ends(afz_span_str(name), ".scope")) {
+                (void)afz_cgroup_remove_tree(fd, "job");
+                (void)afz_cgroup_remove_tree(fd, "keeper");
+        } else if (r == 0) {
+                r = afz_cgroup_remove_tree(parent_fd, name);
+        }
         if (fd >= 0)
                 close(fd);
-        if (r == 0)
-                r = afz_cgroup_remove_tree(parent_fd, name);
         close(parent_fd);
         if (r == 1) /* nobody is left who would lift a brake */
                 (void)afz_hold_thaw(env, AFZ_TIER_CGROUP2, place);

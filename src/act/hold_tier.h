@@ -31,6 +31,8 @@ struct afz_hold_plan {
         bool adopted;       /* attach: the job's memory was charged elsewhere before, so that its
                              * need is reckoned from its processes and not from the cgroup */
         bool whole;         /* the kernel's OOM kill ends all of it (not for servers) */
+        char *place; /* NULL, or room for AFZ_HOLD_PLACE_CAP: where it is going to stand, said
+                      * before anything is made, so that who dies half-way is collected */
 };
 
 /* Where it stands, for the run's page and the next run's collector; "" in tier none. */

@@ -24,6 +24,9 @@
 #define SYS_process_mrelease 448
 #endif
 
+/* For waitid(); 5.4 and later. */
+#define AFZ_P_PIDFD 3
+
 /* The descriptor (close-on-exec), or -errno: -ESRCH, -ENOSYS before 5.3. */
 static inline int afz_pidfd_open(pid_t pid)
 {

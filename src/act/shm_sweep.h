@@ -10,8 +10,8 @@
  *    that was first seen without that is a stranger's for ever, and so is one that is only written
  *    to: that is somebody's data, not a segment;
  *  - it is still the same inode under the same name;
- *  - no process has it mapped or open. Where a process of our own user cannot be asked, nothing is
- *    swept; where one of another user cannot, no file that others may open.
+ *  - no process that we may ask has it mapped or open. Where one may not be asked, no file is swept
+ *    that other users can open. (Whoever holds it all the same keeps it; only its name is gone.)
  * Semaphores (sem.*) stay: 32 bytes are not worth a doubt.
  *
  * Not for the tick: it reads the maps of processes. A helper that looks once a second calls
@@ -46,8 +46,7 @@ void afz_shm_settle(struct afz_shm *shm);
 /* RAM in the files that are the job's, as far as they still have a name. */
 uint64_t afz_shm_bytes(const struct afz_shm *shm);
 
-/* The job is gone: unlinks what it made and nobody holds. -EBUSY: somebody could not be asked, so
- * nothing was done. */
+/* The job is gone: unlinks what it made and nobody holds. */
 int afz_shm_sweep(struct afz_shm *shm, const struct afz_env *env, struct afz_shm_swept *ret);
 
 #endif

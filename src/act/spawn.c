@@ -204,7 +204,8 @@ void afz_spawn_done(struct afz_spawn *spawn)
         close_fd(&spawn->go_fd); /* the end of the pipe is its end */
         close_fd(&spawn->fail_fd);
         if (waits) {
-                kill(spawn->pid, SIGKILL); /* our own child, not reaped: the pid is surely its */
+                if (spawn->pidfd >= 0)
+                        (void)afz_pidfd_signal(spawn->pidfd, SIGKILL);
                 reap(spawn);
         }
         close_fd(&spawn->pidfd);

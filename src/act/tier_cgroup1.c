@@ -10,6 +10,7 @@
 #include "cgroup_file.h"
 #include "cgroup_walk.h"
 #include "count_of.h"
+#include "part_need.h"
 
 /* With more tasks than this the list of processes is long to make, and it is no more a question of
  * which are left: then it is counted once in RECOUNT looks. */
@@ -274,8 +275,15 @@ static int split(void *state, pid_t pid)
 static int look_part(void *state, unsigned part, uint64_t *ret_need_bytes)
 {
         struct afz_hold_cgroup1 *h = state;
-        uint64_t swap;
-        return part >= h->parts ? -EINVAL : read_need(&h->part[part], ret_need_bytes, &swap);
+        uint64_t need, swap, held;
+        if (part >= h->parts)
+                return -EINVAL;
+        int r = read_need(&h->part[part], &need, &swap);
+        if (r == 0)
+                r = afz_part_need(h->env, h->part[part].dir[AFZ_CG_MEMORY], &held);
+        if (r == 0)
+                *ret_need_bytes = held > need ? held : need;
+        return r;
 }
 
 static int kill_part(void *state, unsigned part)

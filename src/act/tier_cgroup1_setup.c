@@ -215,12 +215,27 @@ static int move_in(struct afz_hold_cgroup1 *hold, const struct afz_hold_plan *pl
         return r;
 }
 
+/* As if all of it had been made already. */
+static void announce(struct afz_hold_cgroup1 *hold, const struct afz_hold_plan *plan,
+                     uint32_t wanted)
+{
+        if (!plan->place)
+                return;
+        for (int i = 0; i < AFZ_CONTROLLERS; i++)
+                if (hold->parent[i] >= 0)
+                        hold->top.made |= wanted & 1U << i;
+        afz_cgroup1_place(hold, plan->place);
+        hold->top.made = 0;
+}
+
 static int set_up(struct afz_hold_cgroup1 *hold, const struct afz_hold_plan *plan, pid_t pid,
                   char *why)
 {
         static const uint32_t wanted = 1U << AFZ_CG_MEMORY | 1U << AFZ_CG_FREEZER |
                                        1U << AFZ_CG_PIDS | 1U << AFZ_CG_CPU | 1U << AFZ_CG_IO;
         int r = afz_cgroup1_parents(hold->env, &hold->path, hold->parent);
+        if (r == 0)
+                announce(hold, plan, wanted);
         if (r == 0)
                 r = afz_cgroup1_make(hold->parent, hold->name, wanted, &hold->top);
         if (r < 0)

@@ -94,6 +94,9 @@ static int try_in(const struct request *q, const struct afz_cgroup_path *path,
                 afz_env_open(q->env, AFZ_ROOT_CGROUP, path->dir[AFZ_CG_MEMORY], O_DIRECTORY);
         if (parent_fd < 0)
                 return parent_fd;
+        if (q->plan->place)
+                (void)afz_path(q->plan->place, AFZ_HOLD_PLACE_CAP, "%s",
+                               made.dir[AFZ_CG_MEMORY] + 1);
         r = make_base(parent_fd, name);
         if (r < 0) {
                 explain(r, path->dir[AFZ_CG_MEMORY], why);

@@ -228,6 +228,20 @@ static int none_kill(void *hold)
         return kill_rows(hold, 0);
 }
 
+/* One that nobody is in: parts come and go, as often as a kernel is restarted. */
+static unsigned free_part(struct afz_none *none)
+{
+        unsigned part = 1;
+        for (size_t i = 0; i < afz_roster_slots(none->roster) && part <= AFZ_HOLD_PARTS; i++) {
+                const struct afz_roster_row *row = afz_roster_at(none->roster, i);
+                if (row->pid == 0 || row->zombie || row->part != part)
+                        continue;
+                part++; /* taken: the next, from the start */
+                i = SIZE_MAX;
+        }
+        return part;
+}
+
 static int none_split(void *hold, pid_t pid)
 {
         struct afz_none *none = hold;
@@ -235,9 +249,10 @@ static int none_split(void *hold, pid_t pid)
         const uint16_t *order;
         if (!root)
                 return -ESRCH;
-        if (none->parts == AFZ_HOLD_PARTS)
+        unsigned part = free_part(none);
+        if (part > AFZ_HOLD_PARTS)
                 return -ENOSPC;
-        root->part = (uint8_t)++none->parts;
+        root->part = (uint8_t)part;
         size_t n = afz_roster_top_down(none->roster, &order);
         for (size_t i = 0; i < n; i++) {
                 struct afz_roster_row *row = afz_roster_at(none->roster, order[i]);

@@ -34,7 +34,6 @@ struct afz_none {
         bool braked;
         bool has_swap;
         uint64_t swap_next_ns;
-        unsigned parts;
 
         struct afz_pss_gate gate;
         struct {

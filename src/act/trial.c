@@ -259,17 +259,18 @@ static bool try_kill(struct stage *s)
         return fail(s, s->pid ? "it does not die" : "it is gone, but something of it is not", 0);
 }
 
-/* Our own children, not reaped: the pids are surely theirs. */
+/* Our own children, not reaped: the pids are surely theirs. One that is still frozen by a tier that
+ * does not do what it says is not waited for: it ends when it is thawed. */
 static void end_children(struct stage *s)
 {
         pid_t *const all[] = {&s->pid, &s->keeper};
+        uint64_t end = now() + STAGE_NS;
         atomic_store(&s->page->over, true);
         for (int i = 0; i < 2; i++) {
-                if (*all[i] <= 0)
-                        continue;
-                kill(*all[i], SIGKILL);
-                while (waitpid(*all[i], NULL, 0) < 0 && errno == EINTR)
-                        ;
+                if (*all[i] > 0)
+                        kill(*all[i], SIGKILL);
+                while (*all[i] > 0 && waitpid(*all[i], NULL, WNOHANG) == 0 && now() < end)
+                        nap(BEAT_NS);
                 *all[i] = 0;
         }
 }
@@ -338,6 +339,8 @@ static int try_once(struct stage *s, bool limits)
                 else
                         t->braked = try_brake(s);
                 t->killed = try_kill(s); /* in any case: whatever else failed, it must go */
+                if (!t->killed)
+                        (void)s->row->release(s->hold);
                 end_children(s);
                 s->row->close(s->hold);
                 int left = wait_until_clean(s, place);

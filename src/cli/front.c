@@ -1,6 +1,7 @@
 #include "front.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "bus.h"
 #include "clock.h"
 #include "commands.h"
+#include "hold_tier.h"
 #include "json.h"
 #include "quantity.h"
 #include "thaw.h"
@@ -202,39 +204,55 @@ static void listen_to_guard(struct front *f)
         }
 }
 
-/* The guard was killed. The kernel still holds the job to its limits; nobody looks any more. */
-static void outlive_guard(struct front *f)
+/* A fork that never became CMD still has the guard's name, also as a zombie. */
+static bool never_ran(const struct afz_env *env, pid_t root)
 {
-        struct afz_run_page *page = f->run.page;
-        pid_t root = page->root_pid;
-        enum afz_tier tier = (enum afz_tier)page->tier;
-        siginfo_t info = {0};
-        f->code = AFZ_EXIT_OWN;
-        if (root <= 0) {
-                afz_say("the guard died before the command was started");
-                return;
-        }
-        struct afz_env env;
-        if (afz_env_open_live(&env) >= 0) {
-                (void)afz_hold_thaw(&env, tier, page->place);
-                afz_env_done(&env);
-        }
-        afz_say("the guard was killed; the job goes on %s",
-                tier == AFZ_TIER_NONE ? "unguarded" : "in its limits, but nobody looks after it");
-        if (f->order->attach)
-                return;
-        /* CMD is our child now: we are its next subreaper. */
-        while (waitid(P_PID, (id_t)root, &info, WEXITED | WSTOPPED) == 0) {
-                if (info.si_code == CLD_STOPPED) {
-                        stop_as(info.si_status);
+        char path[32], buf[32];
+        struct afz_span name;
+        snprintf(path, sizeof path, "%d/comm", (int)root);
+        return env && afz_env_read_head(env, AFZ_ROOT_PROC, path, buf, sizeof buf, &name) == 0 &&
+               afz_span_eq(afz_span_trim(name), AFZ_GUARD_NAME);
+}
+
+/* Nobody knows any more whether the group got it, too; what the terminal sends, it got. */
+static void pass_on_alone(const struct front *f, pid_t root)
+{
+        struct signalfd_siginfo info;
+        while (read(f->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+                if (info.ssi_signo != SIGCHLD && info.ssi_code == SI_USER)
+                        (void)kill(root, (int)info.ssi_signo); /* our child, and not reaped */
+}
+
+/* CMD is our child now: we are its next subreaper. */
+static void wait_for_job(struct front *f, const struct afz_env *env, pid_t root)
+{
+        siginfo_t info;
+        for (;;) {
+                info.si_pid = 0;
+                if (waitid(P_PID, (id_t)root, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) < 0)
+                        return;
+                if (info.si_pid == 0) {
+                        struct pollfd fd = {.fd = f->signal_fd, .events = POLLIN};
+                        (void)poll(&fd, 1, -1);
+                        pass_on_alone(f, root);
                         continue;
                 }
-                if (info.si_code == CLD_EXITED)
-                        f->code = info.si_status;
-                else
-                        f->sig = info.si_status;
-                break;
+                if (info.si_code != CLD_STOPPED)
+                        break;
+                (void)waitid(P_PID, (id_t)root, &info, WSTOPPED | WNOHANG);
+                stop_as(info.si_status);
         }
+        if (never_ran(env, root))
+                afz_say("it was not started any more");
+        else if (info.si_code == CLD_EXITED)
+                f->code = info.si_status;
+        else
+                f->sig = info.si_status;
+        (void)waitid(P_PID, (id_t)root, &info, WEXITED | WNOHANG);
+}
+
+static void record_lost(const struct front *f)
+{
         struct afz_outcome lost = {.end = {AFZ_END_LOST, -1}, .verdicts = 1};
         struct afz_verdict *v = &lost.verdict[0];
         v->id = "lost";
@@ -243,6 +261,36 @@ static void outlive_guard(struct front *f)
         snprintf(v->summary, sizeof v->summary,
                  "the guard was killed, so how the run went is not known");
         (void)afz_run_write(&f->run, &lost);
+}
+
+/* The guard was killed. The kernel still holds the job to its limits; nobody looks any more. */
+static void outlive_guard(struct front *f)
+{
+        struct afz_run_page *page = f->run.page;
+        pid_t root = page->root_pid;
+        enum afz_tier tier = (enum afz_tier)page->tier;
+        struct afz_env env;
+        f->code = AFZ_EXIT_OWN;
+        (void)waitpid(f->guard, NULL, 0); /* only then are its children ours */
+        if (root <= 0) {
+                afz_say("the guard died before the command was started");
+                record_lost(f); /* the next run looks whether a cgroup was made */
+                return;
+        }
+        bool sees = afz_env_open_live(&env) >= 0;
+        if (sees)
+                (void)afz_hold_thaw(&env, tier, page->place);
+        afz_say("the guard was killed; the job goes on %s",
+                tier == AFZ_TIER_NONE ? "unguarded" : "in its limits, but nobody looks after it");
+        if (!f->order->attach) {
+                wait_for_job(f, sees ? &env : NULL, root);
+                record_lost(f);
+                if (sees && afz_hold_collect(&env, page->place) == 0)
+                        afz_run_done(&f->run);
+                /* else something outlives CMD, and the next run collects it */
+        }
+        if (sees)
+                afz_env_done(&env);
 }
 
 /* As CMD ended, without a second core file. */
@@ -259,6 +307,18 @@ static int end_as(const struct front *f)
         raise(f->sig);
         sigprocmask(SIG_UNBLOCK, &one, NULL);
         return 128 + f->sig; /* a signal that does not end a process */
+}
+
+/* What the caller has closed would else be taken by files of our own, and CMD's output would go
+ * there. Closed at exec: CMD finds it as it was. */
+static void keep_places(void)
+{
+        int fd;
+        do
+                fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        if (fd >= 0)
+                close(fd);
 }
 
 static void inherit(struct afz_guard_order *order)
@@ -298,6 +358,7 @@ int afz_front_run(struct afz_guard_order *order, const struct afz_front_wish *wi
                   const struct afz_front_style *style)
 {
         struct front f = {.order = order, .style = style, .fd = -1, .signal_fd = -1};
+        keep_places();
         int status = afz_front_promise(order, wish, &f.run);
         if (status != 0)
                 return status;

@@ -2,50 +2,41 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
 #include "hold_tier.h"
 #include "lines.h"
-#include "sense.h"
+#include "sharing.h"
+
+/* Less than this is hardly enough to train anything: who has twice as much is named. */
+#define SMALL_BYTES (UINT64_C(1) << 30)
 
 struct reckoning {
         struct afz_guard_order *order;
         const struct afz_front_wish *wish;
         struct afz_run *run;
-        uint64_t available_bytes, limit_bytes, swap_free_bytes;
+        const struct afz_env *env;
+        char inside[AFZ_RUN_ID_CAP];
+        uint64_t inside_bytes;      /* what that one has left; UINT64_MAX: it is in none */
+        struct afz_sharing sharing; /* the machine, and what others have of it */
         bool tight;
+        bool cut; /* --budget was more than a container, or the run around us, has left */
         char why[AFZ_RUN_WHY_CAP];
 };
 
-/* The machine's memory now, and the container's. */
-static int look(const struct afz_env *env, struct reckoning *r)
+/* A run that is started by the job of another gets a part of what that one was promised. */
+static void look_around(struct reckoning *r)
 {
-        struct afz_batch *batch;
-        void *host;
-        uint64_t limit, used;
-        int err = afz_batch_new(1, &batch);
-        if (err < 0)
-                return err;
-        err = afz_sense_host.open(env, &(struct afz_target){0}, &host);
-        if (err >= 0) {
-                afz_batch_start(batch, afz_env_now(env));
-                err = afz_sense_host.read(host, batch);
-                afz_sense_host.close(host);
-        }
-        const struct afz_sample *s = &batch->sample[0];
-        if (err >= 0 && (!afz_sample_get_u64(s, AFZ_HOST_MEM_TOTAL, &r->order->ram_total_bytes) ||
-                         !afz_sample_get_u64(s, AFZ_HOST_MEM_AVAILABLE, &r->available_bytes)))
-                err = -ENODATA;
-        if (err >= 0) {
-                r->limit_bytes = UINT64_MAX;
-                if (afz_sample_get_u64(s, AFZ_HOST_LIMIT, &limit) &&
-                    afz_sample_get_u64(s, AFZ_HOST_LIMIT_USED, &used))
-                        r->limit_bytes = limit > used ? limit - used : 0;
-                (void)afz_sample_get_u64(s, AFZ_HOST_SWAP_FREE, &r->swap_free_bytes);
-        }
-        afz_batch_free(batch);
-        return err;
+        const char *id = getenv("ANTIFREEZE_RUN");
+        struct afz_run_ref ref;
+        struct afz_run_page outer;
+        if (!id || !id[0] || r->order->attach || afz_run_find(id, &ref) < 0 || !ref.live ||
+            afz_run_peek(&ref, &outer) < 0 || outer.budget_bytes == 0)
+                return;
+        r->inside_bytes = afz_run_page_promised(&outer);
+        memcpy(r->inside, outer.id, sizeof r->inside);
 }
 
 static void describe(const struct afz_guard_order *order, char *buf, size_t cap)
@@ -61,17 +52,49 @@ static void describe(const struct afz_guard_order *order, char *buf, size_t cap)
         buf[n < cap ? n : cap - 1] = '\0';
 }
 
+static bool takes(const struct afz_guard_order *order)
+{
+        return order->policy != AFZ_POLICY_WATCH && !order->dry_run;
+}
+
+/* What there is, and what is not for us after others were asked to make room. */
+static int look(struct reckoning *r, uint64_t promised_bytes)
+{
+        const struct afz_front_wish *wish = r->wish;
+        struct afz_machine_room room;
+        int err = afz_machine_room(r->env, &room);
+        if (err < 0) {
+                snprintf(r->why, sizeof r->why, "the machine's memory: %s", strerror(-err));
+                return err;
+        }
+        uint64_t given =
+                wish->budget_given ? afz_size_or_percent_of(wish->budget, room.total_bytes) : 0;
+        if (r->inside_bytes < room.limit_bytes)
+                room.limit_bytes = r->inside_bytes;
+        if (r->inside[0] || afz_sharing_join(r->env, given, takes(r->order), &r->sharing) < 0)
+                r->sharing = (struct afz_sharing){.room = room, .promised_bytes = promised_bytes};
+        return 0;
+}
+
 static int make(void *ctx, uint64_t promised_bytes)
 {
         struct reckoning *r = ctx;
         struct afz_guard_order *order = r->order;
         const struct afz_front_wish *wish = r->wish;
-        struct afz_budget budget =
-                afz_budget_default(order->ram_total_bytes, r->available_bytes, promised_bytes,
-                                   r->limit_bytes, r->swap_free_bytes, &r->tight);
+        const struct afz_machine_room *room = &r->sharing.room;
+        int err = look(r, promised_bytes);
+        if (err < 0)
+                return err;
+        order->ram_total_bytes = room->total_bytes;
+        struct afz_budget budget = afz_budget_default(room->total_bytes, room->available_bytes,
+                                                      r->sharing.promised_bytes, room->limit_bytes,
+                                                      room->swap_free_bytes, &r->tight);
         if (wish->budget_given) {
-                budget.ram_bytes = afz_size_or_percent_of(wish->budget, order->ram_total_bytes);
-                budget.swap_bytes = afz_swap_default(budget.ram_bytes, r->swap_free_bytes);
+                budget.ram_bytes = afz_size_or_percent_of(wish->budget, room->total_bytes);
+                r->cut = budget.ram_bytes > room->limit_bytes;
+                if (r->cut)
+                        budget.ram_bytes = room->limit_bytes;
+                budget.swap_bytes = afz_swap_default(budget.ram_bytes, room->swap_free_bytes);
                 budget.given = true;
                 r->tight = false;
         }
@@ -79,13 +102,31 @@ static int make(void *ctx, uint64_t promised_bytes)
                 budget.swap_bytes = wish->swap_bytes;
         order->budget = budget;
         struct afz_run_page first = {
-                .budget_bytes = order->policy == AFZ_POLICY_WATCH ? 0 : budget.ram_bytes,
+                .budget_bytes = takes(order) ? budget.ram_bytes : 0,
                 .swap_bytes = budget.swap_bytes,
                 .budget_given = budget.given,
                 .policy = order->policy,
         };
+        memcpy(first.inside, r->inside, sizeof first.inside);
         describe(order, first.cmd, sizeof first.cmd);
         return afz_run_new(wish->run_dir, &first, r->run, r->why);
+}
+
+static void warn_small(const struct reckoning *r)
+{
+        const struct afz_stake *other = &r->sharing.largest;
+        uint64_t ours = r->order->budget.ram_bytes;
+        char small[AFZ_SIZE_TEXT_CAP], theirs[AFZ_SIZE_TEXT_CAP];
+        if (ours < SMALL_BYTES && other->budget_bytes / 2 > ours)
+                afz_say("the job gets only %s: run %s was promised %s; give both a --budget",
+                        afz_format_size(small, sizeof small, ours), other->id,
+                        afz_format_size(theirs, sizeof theirs, other->budget_bytes));
+        else if (r->cut)
+                afz_say("the %s has only %s left: that is the budget",
+                        r->inside[0] ? "run around this one" : "container",
+                        afz_format_size(small, sizeof small, ours));
+        else if (r->tight)
+                afz_say("the machine has hardly any memory left: the job gets a small budget");
 }
 
 static int collect(void *env, const char *place)
@@ -96,19 +137,17 @@ static int collect(void *env, const char *place)
 int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish *wish,
                       struct afz_run *ret)
 {
-        struct reckoning r = {.order = order, .wish = wish, .run = ret};
         struct afz_env env;
+        struct reckoning r = {
+                .order = order, .wish = wish, .run = ret, .env = &env, .inside_bytes = UINT64_MAX};
         int err = afz_env_open_live(&env);
         if (err < 0)
                 return afz_fail(AFZ_EXIT_OWN, "cannot open /proc: %s", strerror(-err));
         (void)afz_run_collect(collect, &env, NULL);
-        err = look(&env, &r);
-        afz_env_done(&env);
-        if (err < 0)
-                return afz_fail(AFZ_EXIT_OWN, "cannot read the machine's memory: %s",
-                                strerror(-err));
         char why[AFZ_RUN_WHY_CAP] = "";
-        err = afz_run_ledger(make, &r, why);
+        look_around(&r);
+        err = afz_run_ledger(r.inside, make, &r, why);
+        afz_env_done(&env);
         if (err < 0)
                 return afz_fail(AFZ_EXIT_OWN, "cannot make the run%s%s: %s",
                                 wish->run_dir ? " in " : "", wish->run_dir ? wish->run_dir : "",
@@ -117,7 +156,7 @@ int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish
                                          : strerror(-err));
         if (err > 0)
                 afz_say("this run is not recorded: %s", r.why);
-        if (r.tight && order->policy != AFZ_POLICY_WATCH)
-                afz_say("the machine has hardly any memory left: the job gets a small budget");
+        if ((!order->budget.given || r.cut) && order->policy != AFZ_POLICY_WATCH)
+                warn_small(&r);
         return 0;
 }

@@ -70,9 +70,16 @@ const struct afz_program afz_program = {
 
 __attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
 {
-        fputs("antifreeze: ", stderr);
-        vfprintf(stderr, format, args);
-        fputc('\n', stderr);
+        /* In one piece: the job may write to the same place at the same time. */
+        char line[BUFSIZ];
+        int n = snprintf(line, sizeof line, "antifreeze: ");
+        int more = vsnprintf(line + n, sizeof line - (size_t)n, format, args);
+        size_t length = (size_t)n + (more > 0 ? (size_t)more : 0);
+        if (length > sizeof line - 2)
+                length = sizeof line - 2;
+        line[length++] = '\n';
+        (void)fflush(stderr);
+        (void)!write(STDERR_FILENO, line, length);
 }
 
 void afz_say(const char *format, ...)

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include "count_of.h"
 #include "guard_state.h"
 #include "proc_stat.h"
+#include "sharing.h"
 
 #define MS AFZ_NS_PER_MS
 
@@ -67,7 +70,7 @@ static int tell_status(void *ctx, char *ret_text, size_t cap)
         return 0;
 }
 
-static int proc_stat(const struct afz_env *env, uint64_t pid, struct afz_proc_stat *ret)
+int afz_guard_stat(const struct afz_env *env, uint64_t pid, struct afz_proc_stat *ret)
 {
         char path[32], buf[1024];
         struct afz_span text;
@@ -85,7 +88,7 @@ static bool in_job(void *ctx, pid_t pid)
                 struct afz_proc_stat stat;
                 if (at == (uint64_t)g->spawn.pid)
                         return true;
-                if (proc_stat(&g->env, at, &stat) < 0)
+                if (afz_guard_stat(&g->env, at, &stat) < 0)
                         return true; /* cannot be told */
                 if (stat.ppid == g->env.self_pid)
                         return at != (uint64_t)afz_scout_pid(g->scout);
@@ -97,7 +100,7 @@ static bool in_job(void *ctx, pid_t pid)
 static int open_all(struct afz_guard *g)
 {
         const struct afz_guard_order *order = g->order;
-        (void)prctl(PR_SET_NAME, "afz-guard");
+        (void)prctl(PR_SET_NAME, AFZ_GUARD_NAME);
         (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         struct rlimit files = order->files;
         files.rlim_cur = files.rlim_max;
@@ -164,8 +167,12 @@ static bool any_left(struct afz_guard *g)
 {
         uint64_t n;
         struct afz_pulse pulse = {.t_ns = afz_guard_now(g)};
-        return g->hold.row->look(g->hold.state, &pulse) >= 0 &&
-               afz_pulse_get(&pulse, AFZ_PULSE_PROCESSES, &n) && n > 0;
+        if (g->hold.row->look(g->hold.state, &pulse) < 0)
+                return false;
+        if (afz_pulse_get(&pulse, AFZ_PULSE_PROCESSES, &n) && n > 0)
+                return true;
+        /* Tier none looks for newborns only now and then: here it has to be certain. */
+        return g->hold.row->other(g->hold.state, g->spawn.pid) > 0;
 }
 
 static bool wait_until_gone(struct afz_guard *g, uint64_t ns, bool kill)
@@ -219,8 +226,8 @@ static void end_attempt(struct afz_guard *g)
 {
         afz_scout_stop(g->scout);
         g->scout = NULL;
+        afz_spawn_done(&g->spawn); /* one that never ran is still in it, too */
         afz_hold_close(&g->hold);
-        afz_spawn_done(&g->spawn);
 }
 
 /* Ends this attempt and makes ready for a smaller one; false: there is none, or nobody wants it. */
@@ -244,6 +251,7 @@ static bool try_again(struct afz_guard *g)
         if (afz_scout_start(&g->scout) < 0)
                 return false;
         g->root_ended = g->root_signaled = g->stop_asked = g->user_stopped = false;
+        g->killed = false;
         g->root_status = 0;
         g->stop_ns = 0;
         g->stop_cause = AFZ_CAUSE_NONE;
@@ -256,6 +264,7 @@ static void finish(struct afz_guard *g, bool left)
 {
         struct afz_outcome outcome;
         bool ends = g->order->policy != AFZ_POLICY_WATCH && !g->detach;
+        afz_scout_dismiss(g->scout); /* so that nobody has to wait for it later */
         afz_guard_outcome(g, &outcome);
         (void)afz_run_write(g->run, &outcome);
         if (left && !g->detach)
@@ -266,6 +275,7 @@ static void finish(struct afz_guard *g, bool left)
         if (g->front_fd >= 0)
                 close(g->front_fd);
         g->front_fd = -1;
+        atomic_store(&g->run->page->budget_bytes, 0); /* what CMD did not take is for others now */
         if (ends && !wait_until_gone(g, g->order->grace_ns, false))
                 (void)wait_until_gone(g, wait_for.gone_ns, true);
 }
@@ -276,8 +286,14 @@ static void close_all(struct afz_guard *g)
         afz_checkpoint_done(&g->checkpoint);
         afz_control_free(g->control);
         afz_host_pulse_close(&g->host);
-        afz_env_done(&g->env);
         afz_run_done(g->run);
+        if (g->front_fd >= 0) /* who waits for us need not wait for what others get */
+                close(g->front_fd);
+        g->front_fd = -1;
+        (void)munlockall(); /* what follows allocates, and few may lock much */
+        if (!g->order->dry_run)
+                afz_sharing_again(&g->env);
+        afz_env_done(&g->env);
 }
 
 int afz_guard_main(const struct afz_guard_order *order, struct afz_run *run, int fd)

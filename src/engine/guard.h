@@ -24,6 +24,8 @@
 #include "hold.h"
 #include "run.h"
 
+#define AFZ_GUARD_NAME "afz-guard" /* as /proc/PID/comm has it; CMD's fork until it execs, too */
+
 /* What to do, settled by the command line. Borrowed for the guard's life. */
 struct afz_guard_order {
         char **argv;  /* CMD; NULL: attach */

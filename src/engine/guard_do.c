@@ -44,30 +44,6 @@ static void note_stop(struct afz_guard *g, const struct afz_decision *decision)
         g->stop_storm = decision->storm;
 }
 
-/* Of a server's sub-jobs, the one that holds most. False: there is none, all of it has to go. */
-static bool stop_part(struct afz_guard *g)
-{
-        uint64_t most = 0, need;
-        int victim = -1;
-        for (unsigned i = 0; i < g->parts; i++)
-                if (!g->part_over[i] && g->hold.row->look_part(g->hold.state, i, &need) == 0 &&
-                    need > most) {
-                        most = need;
-                        victim = (int)i;
-                }
-        if (victim < 0 || g->hold.row->kill_part(g->hold.state, (unsigned)victim) < 0)
-                return false;
-        g->part_over[victim] = true;
-        g->parts_stopped++;
-        afz_guard_did(g, AFZ_ACTION_KILL);
-        afz_guard_say(g, "stop-part", true,
-                      "stopped the kernel with pid %llu alone: it held %.1f GB and the budget was "
-                      "met; the server and %u other kernels go on",
-                      (unsigned long long)g->part_pid[victim], (double)most / (1 << 30),
-                      g->parts - g->parts_stopped);
-        return true;
-}
-
 static const char *cause_words(enum afz_cause cause)
 {
         static const char *const words[AFZ_CAUSE_COUNT] = {
@@ -93,7 +69,10 @@ static void stop(struct afz_guard *g, const struct afz_decision *decision, enum 
                 afz_control_tell(g->control, line);
         }
         g->stop_asked = true;
-        afz_guard_did(g, action);
+        if (action != AFZ_ACTION_KILL ||
+            !g->killed) /* once, though it is done until all are gone */
+                afz_guard_did(g, action);
+        g->killed |= action == AFZ_ACTION_KILL;
         switch (action) {
         case AFZ_ACTION_INTERRUPT:
                 (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0, SIGINT);
@@ -114,6 +93,8 @@ static void tell(struct afz_guard *g, const struct afz_decision *decision)
         double gb = 1 << 30, limit = (double)g->lines.hard_bytes / gb;
         double rate = (double)decision->slope_bytes_per_s;
         afz_guard_did(g, AFZ_ACTION_TELL);
+        if (decision->cause == AFZ_CAUSE_BUDGET && g->parts > 0)
+                afz_guard_warn_part(g);
         if (decision->storm)
                 afz_guard_say(g, "warn", false, "it starts processes without end");
         else if (decision->cause == AFZ_CAUSE_BUDGET && rate > 0)
@@ -130,7 +111,7 @@ static void tell(struct afz_guard *g, const struct afz_decision *decision)
                               "the machine is short of memory (%s outside of the job grew by %.1f "
                               "GB): the job is slowed down",
                               g->report.other.name, (double)g->report.other.grown_bytes / gb);
-        else
+        else if (decision->cause != AFZ_CAUSE_KERNEL || !g->server) /* told already */
                 afz_guard_say(g, "warn", false, "%s", cause_words(decision->cause));
 }
 
@@ -168,11 +149,8 @@ void afz_guard_do(struct afz_guard *g, const struct afz_decision *decision)
                 checkpoint(g);
         bool ends = WANTS(AFZ_ACTION_INTERRUPT) || WANTS(AFZ_ACTION_TERMINATE) ||
                     WANTS(AFZ_ACTION_KILL);
-        if (ends && g->parts > 0 && !g->stop_asked && stop_part(g)) {
-                afz_guard_release(g);
-                afz_ladder_again(&g->ladder);
+        if (ends && g->parts > 0 && !g->stop_asked && afz_guard_stop_part(g))
                 return;
-        }
         static const enum afz_action stops[] = {AFZ_ACTION_INTERRUPT, AFZ_ACTION_TERMINATE,
                                                 AFZ_ACTION_KILL};
         for (unsigned i = 0; i < sizeof stops / sizeof *stops; i++)

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,6 +20,15 @@ int afz_guard_signals_open(struct afz_guard *g)
         sigfillset(&all);
         g->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
         return g->signal_fd < 0 ? -errno : 0;
+}
+
+void afz_guard_signals_forget(struct afz_guard *g)
+{
+        struct signalfd_siginfo info;
+        while (read(g->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+                ;
+        memset(g->group_ns, 0, sizeof g->group_ns);
+        afz_guard_reap(g); /* a SIGCHLD may have been among them */
 }
 
 /* Passes a signal on to CMD alone: it was sent to the front, which stands for it. */

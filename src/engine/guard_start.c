@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -76,19 +77,53 @@ static int spawn(struct afz_guard *g)
                 .limit = &limit,
                 .limits = 1,
         };
+        afz_guard_signals_forget(g);
         return afz_spawn_start(&plan, &g->spawn);
 }
 
+/* Whether we are a part of what hangs below the process. */
+static bool is_above_us(const struct afz_guard *g, pid_t pid)
+{
+        uint64_t at = g->env.self_pid;
+        struct afz_proc_stat stat;
+        while (at > 1 && at != (uint64_t)pid && afz_guard_stat(&g->env, at, &stat) == 0)
+                at = stat.ppid;
+        return at == (uint64_t)pid;
+}
+
+/* -EPERM: it is somebody else's, and could only be watched; -EDEADLK: it would be our own end. */
 static int adopt(struct afz_guard *g)
 {
-        int fd = afz_pidfd_open(g->order->attach);
-        if (fd == -ENOSYS)
-                fd = -1;
-        else if (fd < 0)
+        pid_t pid = g->order->attach;
+        int fd = afz_pidfd_open(pid);
+        if (fd < 0 && fd != -ENOSYS)
                 return fd;
+        int r = fd >= 0 ? afz_pidfd_signal(fd, 0) : kill(pid, 0) < 0 ? -errno : 0;
+        if (r == 0 && is_above_us(g, pid))
+                r = -EDEADLK;
+        if (r < 0) {
+                if (fd >= 0)
+                        close(fd);
+                return r;
+        }
+        fd = fd >= 0 ? fd : -1;
         g->spawn = (struct afz_spawn){
                 .pid = g->order->attach, .pidfd = fd, .go_fd = -1, .fail_fd = -1};
         return 0;
+}
+
+static void fail_adopt(struct afz_guard *g, int err)
+{
+        int pid = (int)g->order->attach;
+        if (err == -EPERM)
+                afz_guard_fail(g, 125, "attach: process %d belongs to another user", pid);
+        else if (err == -EDEADLK)
+                afz_guard_fail(g, 125,
+                               "attach: process %d is what started this command, which would hold "
+                               "itself: do it from another terminal",
+                               pid);
+        else
+                afz_guard_fail(g, 125, "attach: process %d: %s", pid, strerror(-err));
 }
 
 static int contain(struct afz_guard *g, char *why, size_t why_cap)
@@ -103,6 +138,7 @@ static int contain(struct afz_guard *g, char *why, size_t why_cap)
                 .weight = hold_setting.weight,
                 .adopted = order->attach != 0,
                 .whole = !g->server,
+                .place = g->run->page->place,
         };
         int r = afz_hold_open(&g->env, &plan, g->spawn.pid, afz_scout_pid(g->scout),
                               watch ? AFZ_TIER_NONE : order->best_tier, &g->hold, why, why_cap);
@@ -144,9 +180,10 @@ static void let_go_of_stdio(void)
 
 static int fail_exec(struct afz_guard *g, int err)
 {
-        bool missing = err == -ENOENT;
-        afz_guard_fail(g, missing ? 127 : 126, "%s: %s", g->order->argv[0],
-                       missing ? "command not found" : strerror(-err));
+        const char *name = g->order->argv[0];
+        bool missing = err == -ENOENT; /* of a path it may be the interpreter that is not there */
+        afz_guard_fail(g, missing ? 127 : 126, "%s: %s", name,
+                       missing && !strchr(name, '/') ? "command not found" : strerror(-err));
         return err;
 }
 
@@ -162,8 +199,7 @@ int afz_guard_start(struct afz_guard *g)
         int r = order->attach ? adopt(g) : spawn(g);
         if (r < 0) {
                 if (order->attach)
-                        afz_guard_fail(g, 125, "attach: process %d: %s", (int)order->attach,
-                                       strerror(-r));
+                        fail_adopt(g, r);
                 else
                         afz_guard_fail(g, 125, "cannot fork: %s", strerror(-r));
                 return r;
@@ -177,14 +213,16 @@ int afz_guard_start(struct afz_guard *g)
                 afz_spawn_done(&g->spawn);
                 return r;
         }
+        if (order->policy != AFZ_POLICY_WATCH && g->lines.slow_bytes != UINT64_MAX)
+                (void)g->hold.row->slow(g->hold.state, g->lines.slow_bytes);
         climb_from_below(g);
         if (order->dry_run) {
                 afz_guard_say_started(g, why);
                 return 0;
         }
-        afz_guard_lock_memory(g);
         if (!order->attach && (r = afz_spawn_go(&g->spawn)) < 0)
                 return fail_exec(g, r);
+        afz_guard_lock_memory(g); /* a millisecond or two, which CMD need not wait for */
         if (g->plan.attempt == 0)
                 afz_guard_say_started(g, why);
         afz_checkpoint_job(&g->checkpoint, g->spawn.pid);

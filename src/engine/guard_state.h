@@ -7,6 +7,7 @@
  *   guard_signals.c  signals and children: what is passed on, what was reaped
  *   guard_tick.c     one look and what follows from it
  *   guard_do.c       the deeds of the ladder
+ *   guard_parts.c    a server's jobs, each for itself
  *   guard_words.c    sentences for people, verdicts for the record
  */
 #include "checkpoint.h"
@@ -16,6 +17,7 @@
 #include "hold_tier.h"
 #include "host_pulse.h"
 #include "ladder.h"
+#include "proc_stat.h"
 #include "restart_plan.h"
 #include "scout.h"
 #include "space.h"
@@ -23,6 +25,22 @@
 #include "stop.h"
 
 #define AFZ_GUARD_SIGNALS 65
+
+/* A job of a server. */
+struct afz_guard_part {
+        uint64_t pid, start_ticks;
+        char name[AFZ_SCOUT_PART_NAME]; /* the notebook's; "": not known */
+        bool over;                      /* we have stopped it */
+};
+
+/* One that is being stopped: first it gets words and time to pass them on, then it is killed, then
+ * its memory comes back. The ladder stands still meanwhile. */
+struct afz_guard_ending {
+        bool on, killed;
+        unsigned part;
+        uint64_t until_ns;
+        uint64_t need_bytes; /* of all, when it began */
+};
 
 struct afz_guard {
         const struct afz_guard_order *order;
@@ -42,6 +60,7 @@ struct afz_guard {
         struct afz_spawn spawn;
         struct afz_hold hold;
         struct afz_budget budget;
+        uint64_t promised_bytes; /* that the budget was last reckoned with */
         struct afz_lines lines;
         struct afz_ladder ladder;
         bool server; /* jobs below it may be stopped alone */
@@ -67,11 +86,13 @@ struct afz_guard {
         uint64_t stop_need_bytes; /* the need then */
         enum afz_cause stop_cause;
         bool stop_storm;
+        bool killed;     /* SIGKILL was among it */
         bool stop_asked; /* interrupt, terminate or kill was done */
         unsigned parts_stopped;
-        uint64_t part_pid[AFZ_HOLD_PARTS]; /* by part number */
-        bool part_over[AFZ_HOLD_PARTS];
+        struct afz_guard_part part[AFZ_HOLD_PARTS];
         unsigned parts;
+        struct afz_guard_ending ending;
+        bool limit_lifted; /* for it; to be set back */
         unsigned escapes_told;
         struct afz_space_word space;
 
@@ -82,12 +103,18 @@ struct afz_guard {
         char socket_variable[160], run_variable[64];
 };
 
+/* guard.c: -ESRCH and the like when the process is gone. */
+int afz_guard_stat(const struct afz_env *env, uint64_t pid, struct afz_proc_stat *ret);
+
 /* guard_start.c: 0, or -errno after a word of failure was sent. */
 int afz_guard_start(struct afz_guard *g);
 void afz_guard_lock_memory(struct afz_guard *g);
 
 /* guard_signals.c */
 int afz_guard_signals_open(struct afz_guard *g);
+/* Before CMD is forked: what the group got until now CMD will not have, so the front's word is to
+ * count. */
+void afz_guard_signals_forget(struct afz_guard *g);
 void afz_guard_signals_turn(struct afz_guard *g);
 void afz_guard_front_turn(struct afz_guard *g);
 void afz_guard_reap(struct afz_guard *g);
@@ -102,6 +129,13 @@ void afz_guard_set_budget(struct afz_guard *g, const struct afz_budget *budget);
 void afz_guard_do(struct afz_guard *g, const struct afz_decision *decision);
 void afz_guard_release(struct afz_guard *g);
 void afz_guard_did(struct afz_guard *g, enum afz_action action);
+
+/* guard_parts.c */
+void afz_guard_split_parts(struct afz_guard *g, const struct afz_scout_report *report);
+void afz_guard_warn_part(struct afz_guard *g); /* tells the one that holds most */
+/* Begins to stop the one that holds most. False: there is none, all of it has to go. */
+bool afz_guard_stop_part(struct afz_guard *g);
+bool afz_guard_part_turn(struct afz_guard *g); /* true: one is being stopped */
 
 /* guard_words.c */
 void afz_guard_send(struct afz_guard *g, const struct afz_word *word);

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
@@ -40,22 +41,37 @@ bool afz_guard_kernel_killed(const struct afz_guard *g)
         return !g->server && afz_pulse_get(&g->pulse, AFZ_PULSE_OOM_KILLS, &kills) && kills > 0;
 }
 
+/* What it may have: what it was promised at the start, or its share since others came or went. */
+static struct afz_budget promised(const struct afz_guard *g)
+{
+        struct afz_budget budget = g->order->budget;
+        uint64_t cap = atomic_load_explicit(&g->run->page->cap_bytes, memory_order_relaxed);
+        if (cap != 0)
+                budget.ram_bytes = cap;
+        return budget;
+}
+
 void afz_guard_set_budget(struct afz_guard *g, const struct afz_budget *budget)
 {
-        if (g->hold.row->limit(g->hold.state, budget) < 0)
+        /* Held by looking, its lines are all the limit it has. */
+        int r = g->hold.row->limit(g->hold.state, budget);
+        if (r < 0 && r != -EOPNOTSUPP)
                 return;
         struct afz_run_page *page = g->run->page;
+        page->budget_given = budget->given;
         g->budget = *budget;
         g->lines = afz_lines_of(budget, g->order->ram_total_bytes);
+        (void)g->hold.row->slow(g->hold.state, g->lines.slow_bytes);
         atomic_store(&page->budget_bytes, budget->ram_bytes);
         atomic_store(&page->swap_bytes, budget->swap_bytes);
         struct afz_ladder_setup setup = g->ladder.setup;
         setup.lines = g->lines;
-        setup.lowered = budget->ram_bytes < g->order->budget.ram_bytes && !budget->given;
+        setup.lowered = budget->ram_bytes < promised(g).ram_bytes && !budget->given;
         afz_ladder_change(&g->ladder, &setup);
 }
 
-/* When others grow, what we may use shrinks, and grows back to what was promised at the start. */
+/* When others grow, what we may use shrinks, and grows back to what was promised. A cap lowers it
+ * as far as the job's need allows. */
 static void reckon_again(struct afz_guard *g)
 {
         uint64_t available, need, swap = 0;
@@ -64,33 +80,25 @@ static void reckon_again(struct afz_guard *g)
             !afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need))
                 return;
         (void)afz_pulse_get(&g->pulse, AFZ_PULSE_SWAP, &swap);
-        struct afz_budget next = afz_budget_again(&g->order->budget, g->order->ram_total_bytes,
-                                                  available, 0, need, swap);
-        uint64_t old = g->budget.ram_bytes, now = next.ram_bytes;
-        if ((old > now ? old - now : now - old) < BUDGET_STEP_BYTES)
+        struct afz_budget most = promised(g);
+        g->promised_bytes = most.ram_bytes;
+        struct afz_budget next =
+                afz_budget_again(&most, g->order->ram_total_bytes, available, 0, need, swap);
+        uint64_t old = g->budget.ram_bytes, keep = afz_budget_least(need);
+        if (keep > old)
+                keep = old;
+        if (next.ram_bytes < keep)
+                next.ram_bytes = keep;
+        next.swap_bytes = g->budget.swap_bytes;
+        uint64_t now = next.ram_bytes;
+        bool asked = old > most.ram_bytes; /* by another run, which waits for it */
+        if (now == old || (!asked && (old > now ? old - now : now - old) < BUDGET_STEP_BYTES))
                 return;
         afz_guard_set_budget(g, &next);
-}
-
-static void split_parts(struct afz_guard *g, const struct afz_scout_report *report)
-{
-        if (!report->server)
-                return;
-        g->server = true;
-        for (unsigned i = 0; i < report->parts && i < AFZ_SCOUT_PARTS; i++) {
-                bool known = false;
-                for (unsigned k = 0; k < g->parts; k++)
-                        known |= g->part_pid[k] == report->part_pid[i];
-                if (known || g->parts == AFZ_HOLD_PARTS)
-                        continue;
-                int part = g->hold.row->split(g->hold.state, (pid_t)report->part_pid[i]);
-                if (part < 0)
-                        continue;
-                g->part_pid[part] = report->part_pid[i];
-                g->part_over[part] = false;
-                if ((unsigned)part >= g->parts)
-                        g->parts = (unsigned)part + 1;
-        }
+        if (asked && g->budget.ram_bytes == now)
+                afz_guard_say(g, "share", false,
+                              "shares the machine with another run: may use %.1f GB now",
+                              (double)now / (1 << 30));
 }
 
 static void tell_escapes(struct afz_guard *g, const struct afz_scout_report *report)
@@ -152,7 +160,7 @@ static void slow_turn(struct afz_guard *g)
         g->report_count = g->report.count;
         if (g->report.has_gpu && g->report.gpu_bytes > atomic_load(&page->gpu_peak_bytes))
                 atomic_store(&page->gpu_peak_bytes, g->report.gpu_bytes);
-        split_parts(g, &g->report);
+        afz_guard_split_parts(g, &g->report);
         tell_escapes(g, &g->report);
         look_at_space(g, &g->report);
 }
@@ -163,11 +171,11 @@ static void tell_part_killed(struct afz_guard *g)
         uint64_t kills;
         if (!g->server || !afz_pulse_get(&g->pulse, AFZ_PULSE_OOM_KILLS, &kills))
                 return;
-        if (kills > g->oom_kills_seen) {
+        if (kills > g->oom_kills_seen && !g->ending.on) { /* else it is the one we stop */
                 g->parts_stopped++;
                 afz_guard_say(g, "stop-part", true,
-                              "the kernel ended one of the server's sub-jobs at the memory limit; "
-                              "the others go on");
+                              "the system ended one of the server's kernels at the memory limit, "
+                              "because it grew too fast to be stopped before; the others go on");
         }
         g->oom_kills_seen = kills;
 }
@@ -188,8 +196,12 @@ void afz_guard_tick(struct afz_guard *g)
         afz_guard_look(g);
         if (g->pulse.t_ns >= g->slow_next_ns)
                 slow_turn(g);
+        else if (promised(g).ram_bytes != g->promised_bytes)
+                reckon_again(g); /* somebody waits for it */
         const struct afz_pulse *pulse = &g->pulse;
         tell_part_killed(g);
+        if (afz_guard_part_turn(g))
+                return;
         afz_ladder_step(&g->ladder, pulse, hear_checkpoint(g), &g->decision);
         uint64_t pace = afz_pace_ns(&g->lines, pulse, g->report.fill_bytes_per_s);
         g->wake_ns = pulse->t_ns + pace;

@@ -231,6 +231,17 @@ static void own_verdict(const struct afz_guard *g, const struct afz_end *end, st
                 snprintf(v->summary, sizeof v->summary, "it ended by itself with exit status %d",
                          end->code);
                 snprintf(v->fix, sizeof v->fix, "look at its last lines");
+        } else if (g->parts_stopped > 0) {
+                v->id = "host-exhaustion";
+                v->level = "act";
+                v->confidence = 0.95;
+                snprintf(v->summary, sizeof v->summary,
+                         "%u of the server's kernels %s stopped alone to protect the machine; the "
+                         "server went on",
+                         g->parts_stopped, g->parts_stopped == 1 ? "was" : "were");
+                snprintf(v->fix, sizeof v->fix,
+                         "fewer notebooks at once, or less data in one; if the RAM is there, "
+                         "--budget raises the limit");
         } else {
                 v->id = "clean";
                 v->level = "ok";

@@ -187,11 +187,19 @@ static bool has_ended(pid_t pid, int timeout_ms)
         }
 }
 
+void afz_scout_dismiss(struct afz_scout *scout)
+{
+        if (scout && scout->root_fd >= 0) {
+                close(scout->root_fd);
+                scout->root_fd = -1;
+        }
+}
+
 void afz_scout_stop(struct afz_scout *scout)
 {
         if (!scout)
                 return;
-        close(scout->root_fd);
+        afz_scout_dismiss(scout);
         if (!has_ended(scout->pid, STOP_MS)) {
                 kill(scout->pid, SIGKILL);
                 /* One that the kernel holds in a hanging file system stays behind; init has it. */

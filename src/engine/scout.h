@@ -21,7 +21,7 @@
 #include "env.h"
 #include "hold.h"
 
-enum { AFZ_SCOUT_PARTS = 32, AFZ_SCOUT_ESCAPES = 4 };
+enum { AFZ_SCOUT_PARTS = 32, AFZ_SCOUT_PART_NAME = 64, AFZ_SCOUT_ESCAPES = 4 };
 
 /* What it tells; plain data, copied out whole. Texts are printable. */
 struct afz_scout_report {
@@ -63,6 +63,8 @@ struct afz_scout_report {
         unsigned parts;
         bool server;
         uint64_t part_pid[AFZ_SCOUT_PARTS];
+        uint64_t part_named[AFZ_SCOUT_PARTS];                 /* the pid that the name is of */
+        char part_name[AFZ_SCOUT_PARTS][AFZ_SCOUT_PART_NAME]; /* the notebook's; "": not known */
 
         /* Commands that leave the tree: "docker run", "sbatch", ...; each is told once. */
         unsigned escapes;

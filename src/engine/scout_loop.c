@@ -10,6 +10,7 @@
 #include "scout_facts.h"
 #include "scout_fill.h"
 #include "scout_others.h"
+#include "scout_parts.h"
 #include "scout_shm.h"
 
 /* From the word that a job is there to the first look at it: one that is over by then costs us
@@ -89,6 +90,7 @@ static void look(struct scout *s)
 {
         afz_engine_tick(s->engine);
         afz_scout_facts_take(s->facts, afz_engine_window(s->engine), &s->report);
+        afz_scout_parts_name(s->env, &s->report);
         afz_scout_shm_take(s->shm, &s->report);
         look_at_others(s);
         publish(s);

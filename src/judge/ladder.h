@@ -115,6 +115,7 @@ struct afz_ladder {
         uint64_t storm_count;
         unsigned storms;
         bool storm_told;
+        uint64_t storm_ns; /* since when it stands at the kernel's limit of processes; 0: not */
 
         struct afz_space_word space;
         enum afz_cause space_cause; /* the last that was one */

@@ -91,8 +91,9 @@ bool afz_ladder_press(struct afz_ladder *l, const struct afz_pulse *pulse,
         return used >= total && p->blamed && (over || p->largest);
 }
 
-/* More processes than there may be. A cgroup refuses them by itself; elsewhere the storm is
- * frozen, and killed when it grows on, frozen or freed. */
+/* More processes than there may be. A cgroup refuses them by itself, and the job is ended when it
+ * stays at its limit; elsewhere the storm is frozen, and killed when it grows on, frozen or freed.
+ */
 bool afz_ladder_storm(struct afz_ladder *l, const struct afz_pulse *pulse,
                       const struct afz_look *look, struct afz_decision *ret)
 {
@@ -105,12 +106,16 @@ bool afz_ladder_storm(struct afz_ladder *l, const struct afz_pulse *pulse,
                         l->storms = 0;
                         l->storm_told = false;
                 }
+                l->storm_ns = 0;
                 return false;
         }
         if (!l->storm_told && afz_ladder_tell(ret, AFZ_CAUSE_BUDGET))
                 ret->storm = l->storm_told = true;
-        if (!none)
-                return false;
+        if (!none) { /* held, but it will never come to an end */
+                if (l->storm_ns == 0)
+                        l->storm_ns = look->t_ns;
+                return look->t_ns - l->storm_ns >= afz_rule.storm_ns;
+        }
         uint64_t eighth = most / 8 + 1;
         if (!l->storms) {
                 l->storm_count = count;

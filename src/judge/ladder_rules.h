@@ -41,7 +41,7 @@ static const struct {
         uint64_t settle_ns, grown_ns, int_part, int_most_ns, hurt_grace_ns;
         uint64_t last_part, last_least, last_most;
         uint64_t own_ns, none_hurt_ns, pressure_gone_ns, pressure_tell_ns, squeeze_ns;
-        uint64_t space_ns, rekill_ns, gap_ns;
+        uint64_t space_ns, storm_ns, rekill_ns, gap_ns;
         uint64_t look_fast_ns, look_near_ns, look_calm_ns, look_watch_ns, close_bytes;
 } afz_rule = {
         .near_ns = 300 * AFZ_MS,       /* DESIGN: every wait ends when hard is so near */
@@ -81,6 +81,9 @@ static const struct {
         .pressure_tell_ns = 60 * AFZ_SECOND,
         .squeeze_ns = 1 * AFZ_SECOND, /* let the kernel finish before asking for more */
         .space_ns = 30 * AFZ_SECOND,  /* the brake's total for a disk; then it may fill up */
+
+        .storm_ns = 5 * AFZ_SECOND, /* at the kernel's limit of processes for so long: it will
+                                     * not stop by itself, and every fork fails */
 
         .rekill_ns = 20 * AFZ_MS,
         .gap_ns = 1 * AFZ_SECOND, /* a look so late: it was not only the job that stood still */

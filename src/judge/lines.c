@@ -72,12 +72,17 @@ uint64_t afz_reserve_of(uint64_t ram_total_bytes)
                       limit.reserve_most);
 }
 
+static uint64_t headroom_of(uint64_t bytes)
+{
+        uint64_t room = within(percent(bytes, limit.headroom_percent), limit.headroom_least,
+                               limit.headroom_most);
+        return min_u64(room, percent(bytes, limit.headroom_share));
+}
+
 struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_total_bytes)
 {
         uint64_t hard = plus(budget->ram_bytes, budget->swap_bytes);
-        uint64_t room = within(percent(hard, limit.headroom_percent), limit.headroom_least,
-                               limit.headroom_most);
-        room = min_u64(room, percent(hard, limit.headroom_share));
+        uint64_t room = headroom_of(hard);
         uint64_t margin =
                 within(percent(room, limit.margin_percent), limit.margin_least, limit.margin_most);
         margin = min_u64(margin, percent(room, limit.margin_share));
@@ -90,6 +95,9 @@ struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_tota
                                                        limit.low_percent)
                                              : 0,
                 .total_bytes = ram_total_bytes,
+                .slow_bytes = budget->swap_bytes > 0
+                                      ? budget->ram_bytes - headroom_of(budget->ram_bytes)
+                                      : UINT64_MAX,
         };
 }
 
@@ -98,13 +106,25 @@ uint64_t afz_swap_default(uint64_t ram_bytes, uint64_t swap_free_bytes)
         return min_u64(swap_free_bytes / 2, percent(ram_bytes, limit.swap_percent));
 }
 
+uint64_t afz_room_of(uint64_t ram_total_bytes, uint64_t available_bytes, uint64_t limit_bytes)
+{
+        uint64_t room = less(available_bytes, afz_reserve_of(ram_total_bytes));
+        return limit_bytes == UINT64_MAX
+                       ? room
+                       : min_u64(room, percent(limit_bytes, limit.container_percent));
+}
+
+uint64_t afz_budget_least(uint64_t need_bytes)
+{
+        return plus(plus(need_bytes, percent(need_bytes, limit.again_percent)), limit.again_bytes);
+}
+
 struct afz_budget afz_budget_default(uint64_t ram_total_bytes, uint64_t available_bytes,
                                      uint64_t promised_bytes, uint64_t limit_bytes,
                                      uint64_t swap_free_bytes, bool *ret_tight)
 {
-        uint64_t ram = less(less(available_bytes, afz_reserve_of(ram_total_bytes)), promised_bytes);
-        if (limit_bytes != UINT64_MAX)
-                ram = min_u64(ram, percent(limit_bytes, limit.container_percent));
+        uint64_t ram =
+                less(afz_room_of(ram_total_bytes, available_bytes, limit_bytes), promised_bytes);
         bool tight = ram < limit.floor_bytes;
         if (tight)
                 ram = limit.floor_bytes;
@@ -127,8 +147,7 @@ struct afz_budget afz_budget_again(const struct afz_budget *first, uint64_t ram_
         uint64_t ram = less(less(plus(available_bytes, in_ram), afz_reserve_of(ram_total_bytes)),
                             promised_bytes);
         /* Against the whole of need: what is in swap now comes back when there is room. */
-        uint64_t least =
-                plus(plus(need_bytes, percent(need_bytes, limit.again_percent)), limit.again_bytes);
+        uint64_t least = afz_budget_least(need_bytes);
         if (ram < least)
                 ram = least;
         again.ram_bytes = min_u64(ram, first->ram_bytes);

@@ -18,6 +18,9 @@ struct afz_lines {
         uint64_t hard_bytes;  /* of need: budget plus swap allowance */
         uint64_t low_bytes;   /* of MemAvailable: the machine is short; 0: never */
         uint64_t total_bytes; /* RAM of the machine; 0: not known */
+        uint64_t slow_bytes;  /* of RAM: from here on growth goes no faster than swap takes it, or
+                               * the kernel kills at its limit with swap still free; UINT64_MAX
+                               * without a swap allowance */
 };
 
 /* act <= stop <= hard, always. */
@@ -26,9 +29,16 @@ struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_tota
 /* What a desktop, its services and the kernel need to stay quick. */
 uint64_t afz_reserve_of(uint64_t ram_total_bytes);
 
-/* Default budget and allowance. `available` is now; `promised` what other runs may still take;
- * `limit` the container's limit less what is used there (UINT64_MAX: none). Never below a floor
- * that lets a small program run; *ret_tight says that the floor was needed. */
+/* What all runs together may still take: what is available beyond the reserve, and within the
+ * container. `limit` is the container's limit less what is used there (UINT64_MAX: none). */
+uint64_t afz_room_of(uint64_t ram_total_bytes, uint64_t available_bytes, uint64_t limit_bytes);
+
+/* What a budget that was reckoned is never lowered below. */
+uint64_t afz_budget_least(uint64_t need_bytes);
+
+/* Default budget and allowance. `promised` is what other runs may still take; the rest is as in
+ * afz_room_of(). Never below a floor that lets a small program run; *ret_tight says that the floor
+ * was needed. */
 struct afz_budget afz_budget_default(uint64_t ram_total_bytes, uint64_t available_bytes,
                                      uint64_t promised_bytes, uint64_t limit_bytes,
                                      uint64_t swap_free_bytes, bool *ret_tight);

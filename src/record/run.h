@@ -23,6 +23,7 @@
 
 #include "out.h"
 #include "run_page.h"
+#include "stake.h"
 
 #define AFZ_RUN_WHY_CAP    256
 #define AFZ_RUN_SOCKET_CAP 108 /* sockaddr_un.sun_path */
@@ -84,10 +85,23 @@ void afz_run_done(struct afz_run *run);
 void afz_run_leave(struct afz_run *run);
 
 /* The ledger: runs `make` while no other run can be made or collected, with the sum of what living
- * runs were promised and have not yet taken (budget less need, never below zero). Returns what
+ * runs were promised and have not yet taken (budget less need, never below zero). What a run inside
+ * another was promised is a part of that one's: `inside` says of which the parts are added up (""
+ * for those that are in none). Returns what
  * `make` does; -ETIMEDOUT when another start holds the ledger for too long. Without a runtime
  * folder nothing is known of others: `make` is called with 0, and `why` says so. */
-int afz_run_ledger(int (*make)(void *ctx, uint64_t promised_bytes), void *ctx, char *why);
+int afz_run_ledger(const char *inside, int (*make)(void *ctx, uint64_t promised_bytes), void *ctx,
+                   char *why);
+
+/* The ledger's lines: all living runs that were promised something, and are in no other. Returns
+ * how many; -E2BIG: more than `cap`. A guard that has not looked for AFZ_RUN_SILENT_NS hears
+ * nothing: its line is fixed. This and the next: from within afz_run_ledger(). */
+#define AFZ_RUN_SILENT_NS UINT64_C(2000000000)
+int afz_run_stakes(struct afz_stake *ret, unsigned cap);
+
+/* Moves a run's cap; its guard follows at its next look. One whose job does not run yet has it at
+ * once. */
+int afz_run_set_cap(const char *id, uint64_t cap_bytes);
 
 /* Ends what dead guards left behind: writes "lost" into their folders, calls `collect` with their
  * place (NULL: not), and removes page and socket unless that says -EBUSY (its promise then still

@@ -46,8 +46,9 @@ struct afz_run_home {
 int afz_run_home_open(const struct afz_run_roots *roots, bool make, struct afz_run_home *ret,
                       char *why);
 
-/* Who starts a run holds the ledger for a few ms; many at once queue up. */
-#define AFZ_LEDGER_WAIT_NS UINT64_C(2000000000)
+/* Who starts a run holds the ledger for a few ms, or for some hundred until others have made room;
+ * many at once queue up. */
+#define AFZ_LEDGER_WAIT_NS UINT64_C(10000000000)
 
 /* Takes the ledger's lock of all its folders; -ETIMEDOUT when it is not to be had for so long. */
 int afz_run_home_lock(struct afz_run_home *home, uint64_t wait_ns, char *why);

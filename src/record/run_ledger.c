@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "dir.h"
 #include "run.h"
 #include "run_home.h"
@@ -13,16 +14,24 @@
 
 struct sum {
         char boot[AFZ_BOOT_ID_CAP];
+        const char *inside;
         uint64_t promised_bytes;
 };
+
+/* Whether its promise counts: it lives, or its job does. */
+static bool counts(const struct afz_run_entry *entry, const char *boot, struct afz_run_page *ret)
+{
+        return afz_run_page_read(entry->fd, ret) == 0 && strcmp(ret->boot_id, boot) == 0 &&
+               (afz_run_is_held(entry->fd) || ret->orphaned);
+}
 
 static int add_promise(void *ctx, const struct afz_run_entry *entry)
 {
         struct sum *sum = ctx;
         struct afz_run_page page;
-        if (afz_run_page_read(entry->fd, &page) < 0 || strcmp(page.boot_id, sum->boot) != 0)
+        if (!counts(entry, sum->boot, &page))
                 return 0;
-        if (!afz_run_is_held(entry->fd) && !page.orphaned)
+        if (strcmp(page.inside, sum->inside) != 0)
                 return 0;
         uint64_t promised = afz_run_page_promised(&page);
         if (promised > UINT64_MAX - sum->promised_bytes)
@@ -31,11 +40,12 @@ static int add_promise(void *ctx, const struct afz_run_entry *entry)
         return 0;
 }
 
-int afz_run_ledger(int (*make)(void *ctx, uint64_t promised_bytes), void *ctx, char *why)
+int afz_run_ledger(const char *inside, int (*make)(void *ctx, uint64_t promised_bytes), void *ctx,
+                   char *why)
 {
         struct afz_run_roots roots = afz_run_roots_live();
         struct afz_run_home home;
-        struct sum sum = {0};
+        struct sum sum = {.inside = inside};
 
         if (why)
                 why[0] = '\0';
@@ -54,6 +64,98 @@ int afz_run_ledger(int (*make)(void *ctx, uint64_t promised_bytes), void *ctx, c
         return r;
 }
 
+struct listing {
+        char boot[AFZ_BOOT_ID_CAP];
+        struct afz_stake *stake;
+        unsigned count, cap;
+        uint64_t now_ns;
+};
+
+/* Its guard has not looked yet, and follows with its first look, before the job takes anything. */
+static bool starts(const struct afz_run_page *page)
+{
+        return page->root_pid == 0 && !page->budget_given;
+}
+
+static int add_stake(void *ctx, const struct afz_run_entry *entry)
+{
+        struct listing *l = ctx;
+        struct afz_run_page page;
+        if (!counts(entry, l->boot, &page) || page.inside[0] != '\0' ||
+            page.policy == AFZ_POLICY_WATCH)
+                return 0;
+        if (l->count == l->cap)
+                return -E2BIG;
+        uint64_t tick = page.tick_ns, cap = page.cap_bytes;
+        bool silent = l->now_ns > tick && l->now_ns - tick > AFZ_RUN_SILENT_NS;
+        struct afz_stake *s = &l->stake[l->count++];
+        *s = (struct afz_stake){
+                .need_bytes = page.need_bytes,
+                .budget_bytes = afz_run_page_budget(&page),
+                .fixed = page.budget_given || page.orphaned || (silent && !starts(&page)),
+                .over_cap = cap != 0 && page.budget_bytes > cap,
+        };
+        memcpy(s->id, page.id, sizeof s->id);
+        return 0;
+}
+
+int afz_run_stakes(struct afz_stake *ret, unsigned cap)
+{
+        struct afz_run_roots roots = afz_run_roots_live();
+        struct afz_run_home home;
+        struct listing l = {.stake = ret, .cap = cap, .now_ns = afz_clock_ns(CLOCK_BOOTTIME)};
+        if (afz_run_home_open(&roots, false, &home, NULL) < 0)
+                return 0;
+        afz_boot_id(l.boot);
+        int r = afz_run_home_each(&home, add_stake, &l);
+        afz_run_home_done(&home);
+        return r < 0 ? r : (int)l.count;
+}
+
+static int open_page(int home_fd, const char *id)
+{
+        int fd = openat(home_fd, afz_run_name(id, ".run").text,
+                        O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* Not mapped: a file that somebody cuts short would be our end. */
+static int write_word(int fd, size_t offset, const void *word, size_t n)
+{
+        ssize_t done = pwrite(fd, word, n, (off_t)offset);
+        return done < 0 ? -errno : (size_t)done == n ? 0 : -EIO;
+}
+
+static int write_cap(int fd, uint64_t cap)
+{
+        struct afz_run_page page;
+        int r = afz_run_page_read(fd, &page);
+        if (r == 0)
+                r = write_word(fd, offsetof(struct afz_run_page, cap_bytes), &cap, sizeof cap);
+        if (r == 0 && starts(&page) && page.budget_bytes > cap)
+                r = write_word(fd, offsetof(struct afz_run_page, budget_bytes), &cap, sizeof cap);
+        return r;
+}
+
+int afz_run_set_cap(const char *id, uint64_t cap_bytes)
+{
+        struct afz_run_roots roots = afz_run_roots_live();
+        struct afz_run_home home;
+        int r = afz_run_home_open(&roots, false, &home, NULL);
+        if (r < 0)
+                return r;
+        r = -ENOENT;
+        for (unsigned i = 0; r == -ENOENT && i < home.folders; i++) {
+                int fd = r = open_page(home.folder[i].fd, id);
+                if (fd < 0)
+                        continue;
+                r = write_cap(fd, cap_bytes);
+                close(fd);
+        }
+        afz_run_home_done(&home);
+        return r;
+}
+
 struct collecting {
         int (*collect)(void *ctx, const char *place);
         void *ctx;
@@ -64,12 +166,11 @@ struct collecting {
 static void mark_orphaned(const struct afz_run_entry *entry)
 {
         uint32_t yes = 1;
-        int fd = openat(entry->home_fd, afz_run_name(entry->id, ".run").text,
-                        O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        int fd = open_page(entry->home_fd, entry->id);
         if (fd < 0)
                 return;
-        ssize_t n = pwrite(fd, &yes, sizeof yes, offsetof(struct afz_run_page, orphaned));
-        (void)n; /* a promise less in the ledger; the kernel's limit still holds */
+        /* Failing, it is a promise less in the ledger; the kernel's limit still holds. */
+        (void)write_word(fd, offsetof(struct afz_run_page, orphaned), &yes, sizeof yes);
         close(fd);
 }
 

@@ -28,6 +28,7 @@ int afz_run_page_check(struct afz_run_page *page)
         end_text(page->dir, sizeof page->dir);
         end_text(page->place, sizeof page->place);
         end_text(page->cmd, sizeof page->cmd);
+        end_text(page->inside, sizeof page->inside);
         if (!afz_run_id_is(page->id) || (page->dir[0] != '\0' && page->dir[0] != '/'))
                 return -EBADMSG;
         if (page->tier >= AFZ_TIER_COUNT || page->policy >= AFZ_POLICY_COUNT)
@@ -56,9 +57,15 @@ int afz_run_page_read(int fd, struct afz_run_page *ret)
         return r;
 }
 
+uint64_t afz_run_page_budget(const struct afz_run_page *page)
+{
+        uint64_t budget = page->budget_bytes, cap = page->budget_given ? 0 : page->cap_bytes;
+        return budget > cap ? budget : cap;
+}
+
 uint64_t afz_run_page_promised(const struct afz_run_page *page)
 {
-        uint64_t budget = page->budget_bytes, need = page->need_bytes;
+        uint64_t budget = afz_run_page_budget(page), need = page->need_bytes;
         return budget > need ? budget - need : 0;
 }
 

@@ -31,14 +31,17 @@ struct afz_run_page {
         char dir[AFZ_RUN_PATH_CAP];    /* the run's folder; "": none */
         char place[AFZ_RUN_PLACE_CAP]; /* the job's cgroup, for the collector; "": none */
         char cmd[AFZ_RUN_CMD_CAP];     /* for people; cut */
+        char inside[AFZ_RUN_ID_CAP];   /* the run that this one is a part of; "": none */
         int64_t started_s;             /* wall clock, for people */
         uint64_t started_ns;           /* CLOCK_BOOTTIME */
         int32_t guard_pid, root_pid;
         uint32_t tier, policy;
         bool budget_given;
         _Atomic uint64_t budget_bytes, swap_bytes, need_bytes, peak_bytes, gpu_peak_bytes;
-        _Atomic uint64_t tick_ns;               /* CLOCK_BOOTTIME of the last look */
-        _Atomic uint64_t cpu_ns;                /* what guard and helpers have used */
+        _Atomic uint64_t cap_bytes; /* the most it may be promised since others share the machine;
+                                       set by who comes and goes, its guard obeys; 0: none */
+        _Atomic uint64_t tick_ns;   /* CLOCK_BOOTTIME of the last look */
+        _Atomic uint64_t cpu_ns;    /* what guard and helpers have used */
         _Atomic uint32_t did[AFZ_ACTION_COUNT]; /* how often */
         _Atomic uint32_t braked;                /* the job stands still by our doing just now */
         _Atomic uint32_t orphaned; /* set by the collector: the guard is gone, the job lives on */
@@ -57,7 +60,10 @@ int afz_run_page_check(struct afz_run_page *page);
  * is not plain or not our own. */
 int afz_run_page_read(int fd, struct afz_run_page *ret);
 
-/* What it was promised and has not taken. */
+/* What it was promised: what it has, or may grow to. */
+uint64_t afz_run_page_budget(const struct afz_run_page *page);
+
+/* What of that it has not taken. */
 uint64_t afz_run_page_promised(const struct afz_run_page *page);
 
 /* Whether somebody holds the lock of an open file. */
