@@ -39,10 +39,25 @@ test: ## run all tests: plain, under sanitizers, and a short run of every fuzzer
 	@tools/run_tests.py $(BUILD) $(BUILD)-asan $(BUILD)-tsan:unit $(BUILD)-fuzz
 
 .PHONY: test-vm
-test-vm: all ## check our figures on cgroup v2, PSI, systemd, swap and zram, in a small virtual machine (x86-64 Debian)
-	@rm -rf $(BUILD)/share && mkdir -p $(BUILD)/share && cp $(BUILD)/antifreeze tests/test_truth.py $(BUILD)/share
-	tests/vm/vm run --swap 512M --zram 128M --share $(BUILD)/share -- python3 /share/test_truth.py /share/antifreeze
-	tests/vm/vm run --user --share $(BUILD)/share -- python3 /share/test_truth.py /share/antifreeze
+test-vm: all ## check figures and holds on cgroup v2, PSI, systemd, swap and zram, in a small virtual machine (x86-64 Debian)
+	@$(MESON) compile -C $(BUILD) hold_driver
+	@rm -rf $(BUILD)/share && mkdir -p $(BUILD)/share
+	@cp $(BUILD)/antifreeze $(BUILD)/tests/hold_driver $(addprefix tests/,$(VM_TESTS)) $(BUILD)/share
+	$(VM) --swap 512M --zram 128M -- python3 /share/test_truth.py /share/antifreeze
+	$(VM) --user -- python3 /share/test_truth.py /share/antifreeze
+	$(VM) --swap 512M -- python3 /share/vm_tiers.py /share/hold_driver
+	$(VM) --swap 512M --user -- python3 /share/vm_tiers.py /share/hold_driver
+	$(VM) --swap 512M -- python3 /share/test_run.py /share/antifreeze scope cgroup2
+	$(VM) --swap 512M --user -- python3 /share/test_run.py /share/antifreeze scope none
+	$(VM) --swap 512M -- python3 /share/test_hold.py /share/antifreeze scope cgroup2
+	$(VM) --swap 512M --user -- python3 /share/test_hold.py /share/antifreeze scope none
+	$(VM) --swap 512M -- python3 /share/vm_hold.py /share/antifreeze scope cgroup2
+	$(VM) -- python3 /share/vm_hold.py /share/antifreeze scope cgroup2
+	$(VM) --swap 512M --user -- python3 /share/vm_hold.py /share/antifreeze scope none
+	$(VM) --user -- python3 /share/vm_hold.py /share/antifreeze scope none
+
+VM := tests/vm/vm run --mem 1G --smp 2 --timeout 900 --share $(BUILD)/share
+VM_TESTS := test_truth.py test_run.py test_hold.py vm_hold.py vm_tiers.py
 
 .PHONY: asan
 asan: ## build and test with the address and undefined-behaviour sanitizers

@@ -104,6 +104,8 @@ class Machine:
         for guard in GUARDS.values():
             if guard.service:
                 quiet("systemctl", "stop", guard.service)
+        # Units that name oomd, as Debian's user@.service does, start it again by themselves.
+        quiet("systemctl", "mask", "--runtime", "--now", "systemd-oomd.service", "systemd-oomd.socket")
         kill_all(lambda name: is_family(name) or name in ("lab-desktop", "lab-neighbour"))
         for path in glob.glob("/dev/shm/*") + glob.glob(f"{RUN}/*"):
             shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.unlink(path)
@@ -317,6 +319,7 @@ def run_cell(machine, cell, number, seconds):
     guard = GUARDS[cell.guard]
     machine.clean()
     if guard.service:
+        quiet("systemctl", "unmask", "--runtime", "systemd-oomd.service", "systemd-oomd.socket")
         started = quiet("systemctl", "start", guard.service)
         if started.returncode != 0:
             raise RuntimeError(f"{guard.service} did not start: {started.stdout}")

@@ -23,7 +23,7 @@
 #include "cgroup2_hold.h"
 #include "clock.h"
 #include "hold_tier.h"
-#include "spawn.h"
+#include "spawn_held.h"
 
 static struct afz_env env;
 static struct afz_hold hold;

@@ -6,6 +6,7 @@
 Each scenario is run in every tier that is to be had here (or those named), with budgets so small that the machine
 never feels it.
 """
+import concurrent.futures
 import json
 import os
 import signal
@@ -133,20 +134,104 @@ def test_workers_copy():
     check("copies of workers are counted and the whole job ends", r.status == 75, r)
 
 
-def test_shm():
-    code = ("import os, time\nf = open('/dev/shm/afz-test-%d' % os.getpid(), 'wb')\nm = memoryview(bytearray(1 << 20))\n"
-            "for i in range(1500):\n    f.write(m); f.flush(); time.sleep(.005)\n")
-    before = set(os.listdir("/dev/shm"))
-    r = Run(code)
-    check("filling /dev/shm counts", r.status == 75, r)
-    left = {f for f in set(os.listdir("/dev/shm")) - before if f.startswith("afz-test-")}
-    for f in left:
+# Ways to fill /dev/shm, at 100 MB a second; the files that stay are called afz-test-*.
+SHM = """
+import mmap, os, sys, tempfile, time
+from multiprocessing import shared_memory
+kept = []
+def name(): return 'afz-test-%d-%d' % (os.getpid(), len(kept))
+def pace(mb): time.sleep(mb / 100)
+def write(f, mb):
+    for i in range(mb): f.write(bytes(1 << 20)); f.flush(); pace(1)
+def touch(m, mb):
+    for i in range(mb):
+        for at in range(i << 20, i + 1 << 20, 4096): m[at] = 1
+        pace(1)
+def written(mb):  # and never mapped
+    f = open('/dev/shm/' + name(), 'wb'); kept.append(f); write(f, mb)
+def nameless(mb):
+    f = tempfile.TemporaryFile(dir='/dev/shm'); kept.append(f); write(f, mb)
+def mapped(mb):
+    s = shared_memory.SharedMemory(name(), create=True, size=mb << 20); kept.append(s); touch(s.buf, mb)
+def unmapped(mb):  # filled, then let go of: it stays until somebody unlinks it
+    mapped(mb); kept[-1].close()
+def torch(mb):  # as it shares tensors: without name or descriptor
+    path = '/dev/shm/' + name()
+    fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o600); os.ftruncate(fd, mb << 20)
+    m = mmap.mmap(fd, mb << 20); os.unlink(path); os.close(fd); kept.append(m); touch(m, mb)
+"""
+
+
+def shm_left():
+    return {f for f in os.listdir("/dev/shm") if f.startswith("afz-test-")}
+
+
+def shm_clean():
+    for f in shm_left():
         os.unlink(os.path.join("/dev/shm", f))
-    check("what the job left in /dev/shm is unlinked", not left, left)
+
+
+def test_shm_filled():
+    for way in "written(1000)", "nameless(1000)", "mapped(1000)", "torch(1000)", "unmapped(120); mapped(1000)":
+        r = Run(SHM + way)
+        check(f"filling /dev/shm counts: {way}", r.status == 75, r)
+        check(f"what the job left in /dev/shm is unlinked: {way}", not shm_left(), (shm_left(), r))
+        told = [w["text"] for w in r.words if w["antifreeze"] == "swept"]
+        check(f"and told: {way}", not way.startswith("written") or "removed 1 file (" in told[0], (told, r))
+        shm_clean()
+
+
+def test_shm_fits():
+    """What is mapped, and by how many, is counted once."""
+    for way in "written", "mapped", "torch":
+        r = Run(SHM + f"{way}(110)\nfor i in range(3):\n    if os.fork() == 0:\n"
+                "        if hasattr(kept[0], 'read') and kept[0].readable(): kept[0].read()\n"
+                "        elif hasattr(kept[0], 'buf'): bytes(kept[0].buf[:1 << 20])\n"
+                "        time.sleep(1.5); os._exit(0)\ntime.sleep(1.5)\nprint('done', flush=True); os._exit(0)")
+        check(f"a job whose files in /dev/shm fit is left alone: {way}", r.status == 0 and r.stdout == "done\n", r)
+        check(f"they are counted: {way}", 100 * MB < r.why["peak"]["ram_bytes"] < 180 * MB, r)
+        shm_clean()
+
+
+STRANGER = """
+import mmap, os, sys, time
+for i, how in enumerate(('closed', 'open', 'mapped')):
+    f = open('/dev/shm/afz-test-stranger-' + how, 'wb+'); f.write(bytes(20 << 20)); f.flush()
+    if how == 'mapped': m = mmap.mmap(f.fileno(), 0)
+    if how != 'open': f.close()
+    else: kept = f
+    time.sleep(.2)
+sys.stdin.read()
+"""
+
+
+def test_shm_of_others():
+    """Another program of the same user makes files while the job runs: they are not the job's."""
+    p = subprocess.Popen([PYTHON, "-c", "import time; time.sleep(.3)\n" + STRANGER], stdin=subprocess.PIPE)
+    r = Run(SHM + "written(1000)")
+    p.communicate(b"", timeout=DEADLINE)
+    check("only the job's own files are unlinked", r.status == 75 and
+          shm_left() == {"afz-test-stranger-closed", "afz-test-stranger-open", "afz-test-stranger-mapped"}, (shm_left(), r))
+    shm_clean()
+    p = subprocess.Popen([PYTHON, "-c", STRANGER.replace("20 << 20", "150 << 20")], stdin=subprocess.PIPE)
+    r = Run("import time; time.sleep(2); print('done')")
+    check("and only they are counted", r.status == 0 and r.why["peak"]["ram_bytes"] < 100 * MB, r)
+    p.communicate(b"", timeout=DEADLINE)
+    shm_clean()
+
+
+def test_shm_checkpoint():
+    """A file that the job has finished is data, also in /dev/shm."""
+    r = Run(SHM + "written(30); kept[0].close()\n" + GROW + "time.sleep(1); grow(2000, 100)")
+    check("what the job has finished stays", r.status == 75 and len(shm_left()) == 1, (shm_left(), r))
+    shm_clean()
 
 
 def test_fork_storm():
-    code = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(.01)\n"
+    # Should nobody stop it, it stops by itself: a machine with a storm on it is hard to get back.
+    code = ("import mmap, os, struct, time\nborn = mmap.mmap(-1, 8)\nend = time.monotonic() + 60\nwhile time.monotonic() < end:\n"
+            "    n = struct.unpack('q', born)[0]\n    if n > 6000: time.sleep(1); continue\n    born[:] = struct.pack('q', n + 1)\n"
+            "    try: os.fork()\n    except OSError: time.sleep(.01)\n")
     r = Run(code)
     check("a fork storm ends", r.status == 75, r)
     count = sum(1 for p in os.listdir("/proc") if p.isdigit() and code[:40].encode() in cmdline(p))
@@ -161,7 +246,7 @@ def cmdline(pid):
 
 
 def test_checkpoint_signal():
-    code = ("import signal\nsignal.signal(signal.SIGUSR1, lambda *a: print('saved', flush=True))\n" + GROW + "grow(2000, 30)")
+    code = ("import signal\nsignal.signal(signal.SIGUSR1, lambda *a: print('saved', flush=True))\n" + GROW + "k = grow(150, 100); grow(2000, 12)")
     r = Run(code, "--checkpoint-signal", "USR1", "--checkpoint-wait", "1s")
     check("a checkpoint signal arrives before the end", r.status == 75 and "saved" in r.stdout, r)
     check("and is recorded", r.did.get("checkpoint", 0) >= 1, r)
@@ -169,7 +254,7 @@ def test_checkpoint_signal():
 
 def test_checkpoint_command():
     mark = os.path.join(STATE, "saved-by-command")
-    r = Run(GROW + "grow(2000, 30)", "--checkpoint-cmd", f"touch {mark}")
+    r = Run(GROW + "k = grow(150, 100); grow(2000, 12)", "--checkpoint-cmd", f"touch {mark}")
     check("a checkpoint command runs", r.status == 75 and os.path.exists(mark), r)
 
 
@@ -182,7 +267,7 @@ def test_checkpoint_socket():
             "        w = s.recv(1024).decode().split()\n"
             "        if not w: return\n"
             "        if w[0] == 'checkpoint': print('asked', flush=True); s.send(f'saved {w[1]} /x/y.pt'.encode())\n"
-            "threading.Thread(target=serve, daemon=True).start()\n" + GROW + "grow(2000, 30)")
+            "threading.Thread(target=serve, daemon=True).start()\n" + GROW + "k = grow(150, 100); grow(2000, 12)")
     r = Run(code)
     check("an agent is asked to save over the socket", r.status == 75 and "welcome" in r.stdout and "asked" in r.stdout, r)
     check("and its answer is recorded", "/x/y.pt" in r.stderr or "/x/y.pt" in json.dumps(r.why), r)
@@ -211,7 +296,7 @@ def test_set():
                                    "--budget", "200M", "--swap", "0"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                          stderr=subprocess.PIPE, text=True, env=environment())
     p.stdout.readline()
-    runs = [f[:-4] for f in os.listdir(os.path.join(RUNTIME, "antifreeze")) if f.endswith(".run")]
+    runs = [str(guard_of(p.pid))]
     s = subprocess.run([ANTIFREEZE, "set", runs[0], "--budget", "900M"], capture_output=True, text=True, env=environment())
     check("set answers", s.returncode == 0, s)
     bad = subprocess.run([ANTIFREEZE, "set", runs[0], "--budget", "1M"], capture_output=True, text=True, env=environment())
@@ -285,12 +370,12 @@ def test_attach():
 
 
 def leftovers():
-    found = []
-    for f in os.listdir(os.path.join(RUNTIME, "antifreeze")):
-        if f.endswith((".run", ".sock")):
-            found.append(f)
+    """What remains of our own runs besides their record: nothing may."""
+    runtime = os.path.join(RUNTIME, "antifreeze")
+    found = [f for f in os.listdir(runtime) if f.endswith((".run", ".sock"))]
+    ours = {f"antifreeze-{run}" for run in os.listdir(os.path.join(STATE, "antifreeze/runs"))}
     for root, dirs, _ in os.walk("/sys/fs/cgroup"):
-        found += [os.path.join(root, d) for d in dirs if d.startswith("antifreeze-") and not d.endswith(".service")]
+        found += [os.path.join(root, d) for d in dirs if d.removesuffix(".scope") in ours]
     return found
 
 
@@ -300,6 +385,13 @@ def test_zz_nothing_left():
     while leftovers() and time.monotonic() < end:
         time.sleep(.1)
     check("nothing is left behind", leftovers() == [], leftovers())
+
+
+def play(scene):
+    before = time.monotonic()
+    scene[1]()
+    if os.environ.get("TIMES"):
+        print(f"{scene[0]}: {time.monotonic() - before:.1f} s", flush=True)
 
 
 def tiers_here():
@@ -316,15 +408,14 @@ def tiers_here():
 with tempfile.TemporaryDirectory() as STATE, tempfile.TemporaryDirectory(dir="/dev/shm") as RUNTIME:
     if "DBUS_SESSION_BUS_ADDRESS" not in os.environ and "XDG_RUNTIME_DIR" in os.environ:
         os.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={os.environ['XDG_RUNTIME_DIR']}/bus"
-    only = os.environ.get("ONLY")
+    only = os.environ.get("ONLY", "")
     for tier in TIERS or tiers_here():
-        for name, test in sorted((n, f) for n, f in globals().items() if n.startswith("test_")):
-            if only and only not in name:
-                continue
-            before = time.monotonic()
-            test()
-            if os.environ.get("TIMES"):
-                print(f"{name}: {time.monotonic() - before:.1f} s", flush=True)
+        scenes = sorted((n, f) for n, f in globals().items() if n.startswith("test_") and only in n)
+        alone = [scene for scene in scenes if any(word in scene[0] for word in ("shm", "storm", "zz"))]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:  # they mostly wait
+            list(pool.map(play, [scene for scene in scenes if scene not in alone]))
+        for scene in alone:
+            play(scene)
         print(f"tier {tier}: done")
 print(f"{checks} checks, {len(problems)} failed")
 sys.exit(1 if problems else 0)

@@ -25,17 +25,20 @@ static void lines_of_budgets(void **state)
         (void)state;
         /* In MiB: the budget, its swap, how far act and stop lie below hard. */
         static const struct {
-                uint64_t ram, swap, act, stop;
+                uint64_t ram, swap, act, stop, slow;
         } rows[] = {
                 {64, 0, 16, 8},   /* a quarter; half of that */
                 {128, 0, 32, 16}, /* the least headroom, the least margin */
-                {256, 0, 32, 16},      {1000, 0, 100, 25},
-                {1000, 250, 125, 31},                         /* swap counts */
-                {10240, 0, 1024, 256}, {65536, 0, 2048, 256}, /* the most of both */
+                {256, 0, 32, 16},
+                {1000, 0, 100, 25},
+                {1000, 250, 115, 28,
+                 100}, /* swap counts, and the RAM that is kept for saving not */
+                {10240, 0, 1024, 256},
+                {65536, 0, 2048, 256}, /* the most of both */
         };
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 struct afz_lines l = of(rows[i].ram * MIB, rows[i].swap * MIB, 64 * GIB);
-                uint64_t hard = (rows[i].ram + rows[i].swap) * MIB;
+                uint64_t hard = (rows[i].ram - rows[i].slow + rows[i].swap) * MIB;
                 assert_int_equal(l.hard_bytes, hard);
                 assert_int_equal((hard - l.act_bytes) / MIB, rows[i].act);
                 assert_int_equal((hard - l.stop_bytes) / MIB, rows[i].stop);
@@ -55,7 +58,7 @@ static void lines_keep_their_order(void **state)
                 assert_true(l.act_bytes <= l.stop_bytes);
                 assert_true(l.stop_bytes <= l.hard_bytes);
                 assert_true(l.act_bytes >= l.hard_bytes / 4 * 2);
-                assert_true(l.hard_bytes >= ram);
+                assert_true(l.hard_bytes >= ram / 4 * 3);
         }
         assert_int_equal(of(0, 0, 0).hard_bytes, 0);
         assert_int_equal(of(NONE, NONE, NONE).hard_bytes, NONE);

@@ -310,11 +310,12 @@ def test_survivors():
 
 
 def leftovers():
-    """What may remain of ended runs, by kind: nothing."""
-    found = [os.path.join(RUNTIME, "antifreeze", f) for f in os.listdir(os.path.join(RUNTIME, "antifreeze"))
-             if f.endswith((".run", ".sock"))]
+    """What remains of our own runs besides their record: nothing may."""
+    runtime = os.path.join(RUNTIME, "antifreeze")
+    found = [f for f in os.listdir(runtime) if f.endswith((".run", ".sock"))]
+    ours = {f"antifreeze-{run}" for run in os.listdir(os.path.join(STATE, "antifreeze/runs"))}
     for root, dirs, _ in os.walk("/sys/fs/cgroup"):
-        found += [os.path.join(root, d) for d in dirs if d.startswith("antifreeze-") and not d.endswith(".service")]
+        found += [os.path.join(root, d) for d in dirs if d.removesuffix(".scope") in ours]
     return found
 
 

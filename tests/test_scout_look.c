@@ -1,12 +1,14 @@
 /* links: engine */
 /* What the scout looks at beside the senses: commands, other programs, /dev/shm; its measure of the
  * machine, and the lock that its report lies under. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -151,32 +153,49 @@ static void test_when_others_are_looked_at(void **state)
         afz_watched_done(&w);
 }
 
+/* The test itself is the job: what it has open in /dev/shm is, and what is merely new is not. */
 static void test_files_in_shm(void **state)
 {
-        static const struct afz_fixture_row rows[] = {
-                {"proc/loadavg", "x\n"}, {"dev/shm/old", "before"}, {"dev/shm/sub/", NULL}, {0}};
-        static char text[256 * 1024];
-        struct afz_watched w;
+        struct afz_env env;
         struct afz_scout_shm *shm;
-        struct afz_scout_report r = {.shm = {.known = true, .size_bytes = GIB, .free_bytes = 0}};
+        struct afz_window w;
+        struct afz_batch *batch;
+        struct afz_scout_report r = {.shm = {.known = true, .size_bytes = GIB}};
+        char path[64];
         (void)state;
-        memset(text, 'x', sizeof text - 1);
-        afz_watched_init(&w, afz_fixture_new(rows));
-        assert_int_equal(afz_scout_shm_new(&w.env, &shm), 0);
-        afz_scout_shm_take(shm, &r); /* not begun: nothing can be told */
+        afz_window_init(&w, S);
+        assert_int_equal(afz_batch_new(4, &batch), 0);
+        w.sources = 1;
+        w.source[0] = (struct afz_source){.name = "all", .now = batch};
+        assert_int_equal(afz_env_open_live(&env), 0);
+        assert_int_equal(afz_scout_shm_new(&env, &shm), 0);
+        afz_scout_shm_take(shm, &w, &r); /* not begun: nothing can be told */
+        assert_false(afz_scout_shm_fills(shm));
         afz_scout_shm_begin(shm);
-        afz_fixture_set(w.fixture, "dev/shm/old", text); /* grows, and is not the job's */
-        afz_scout_shm_take(shm, &r);
-        assert_int_equal(r.shm.job_bytes, 0);
-        afz_fixture_set(w.fixture, "dev/shm/new", text);
-        afz_scout_shm_take(shm, &r);
-        assert_in_range(r.shm.job_bytes, 256 * 1024, 512 * 1024);
-        r.shm.job_bytes = 2 * MIB; /* what is mapped is more: it stands */
-        afz_scout_shm_take(shm, &r);
-        assert_int_equal(r.shm.job_bytes, 2 * MIB);
+        snprintf(path, sizeof path, "/dev/shm/afz-test-scout-%d", (int)getpid());
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(posix_fallocate(fd, 0, 32 * MIB), 0);
+        assert_true(afz_scout_shm_fills(shm));
+        afz_batch_start(batch, S);
+        assert_non_null(afz_batch_add(
+                batch, (struct afz_subject){AFZ_KIND_PROC, (uint64_t)getpid(), 1}, "test"));
+        w.t_ns = S;
+        afz_scout_shm_take(shm, &w, &r);
+        assert_false(afz_scout_shm_fills(shm));
+        assert_int_equal(r.shm.unmapped_bytes, 32 * MIB);
+        assert_int_equal(r.shm.job_bytes, 32 * MIB);
+        close(fd);
+        const struct afz_shm_end end = {.asked_ns = S, .closed_ns = S};
+        afz_scout_shm_sweep(shm, &end, &r);
+        assert_true(r.swept.done);
+        assert_int_equal(r.swept.files, 1);
+        assert_int_equal(r.swept.bytes, 32 * MIB);
+        assert_int_equal(access(path, F_OK), -1);
         afz_scout_shm_free(shm);
         afz_scout_shm_free(NULL);
-        afz_watched_done(&w);
+        afz_env_done(&env);
+        afz_batch_free(batch);
 }
 
 static void test_shared(void **state)

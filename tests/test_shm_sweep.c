@@ -21,11 +21,13 @@
 #include "shm_sweep.h"
 
 #define BYTES 65536
+#define LARGE (32 << 20) /* what is written and less than 16 MiB may be a log */
 
 struct place {
         char dir[64];
         struct afz_env env;
         struct afz_shm *shm;
+        uint64_t now; /* looks, one apart */
 };
 
 static void path_of(const struct place *p, const char *name, char *buf, size_t cap)
@@ -43,6 +45,16 @@ static void make(const struct place *p, const char *name)
         close(fd);
 }
 
+static void fill(const struct place *p, const char *name, off_t bytes)
+{
+        char path[128];
+        path_of(p, name, path, sizeof path);
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(posix_fallocate(fd, 0, bytes), 0);
+        close(fd);
+}
+
 static bool is_there(const struct place *p, const char *name)
 {
         char path[128];
@@ -50,12 +62,12 @@ static bool is_there(const struct place *p, const char *name)
         return access(path, F_OK) == 0;
 }
 
-enum how { MAPPED, MAPPED_READ_ONLY, MAPPED_PRIVATE, OPENED };
+enum how { MAPPED, MAPPED_READ_ONLY, MAPPED_PRIVATE, OPENED, OPENED_READ_ONLY };
 
 static bool hold(const char *path, enum how how)
 {
-        int fd = open(path, O_RDWR | O_CLOEXEC);
-        if (fd < 0 || how == OPENED)
+        int fd = open(path, (how == OPENED_READ_ONLY ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+        if (fd < 0 || how >= OPENED)
                 return fd >= 0;
         char *m = mmap(NULL, BYTES, how == MAPPED_READ_ONLY ? PROT_READ : PROT_READ | PROT_WRITE,
                        how == MAPPED_PRIVATE ? MAP_PRIVATE : MAP_SHARED, fd, 0);
@@ -95,17 +107,29 @@ static void end(pid_t pid)
 
 static void look(struct place *p, pid_t member)
 {
-        assert_int_equal(afz_shm_look(p->shm), 0);
+        assert_true(afz_shm_look(p->shm) >= 0);
         if (member > 0)
                 assert_int_equal(afz_shm_note(p->shm, &p->env, member), 0);
-        afz_shm_settle(p->shm);
+        afz_shm_settle(p->shm, ++p->now);
+}
+
+/* It was asked to end right after that look. */
+static unsigned sweep_at(struct place *p, uint64_t asked_ns)
+{
+        struct afz_shm_swept swept;
+        const struct afz_shm_end end = {asked_ns, asked_ns};
+        assert_int_equal(afz_shm_sweep(p->shm, &p->env, &end, &swept), 0);
+        return swept.files;
 }
 
 static unsigned sweep(struct place *p)
 {
-        struct afz_shm_swept swept;
-        assert_int_equal(afz_shm_sweep(p->shm, &p->env, &swept), 0);
-        return swept.files;
+        return sweep_at(p, p->now);
+}
+
+static uint64_t unmapped(const struct place *p)
+{
+        return afz_shm_held(p->shm).unmapped_bytes;
 }
 
 static int set_up(void **state)
@@ -139,7 +163,8 @@ static void test_left_behind(void **state)
         make(p, "segment");
         pid_t member = holder(p, "segment", MAPPED);
         look(p, member);
-        assert_int_equal(afz_shm_bytes(p->shm), BYTES);
+        assert_int_equal(afz_shm_held(p->shm).bytes, BYTES);
+        assert_int_equal(unmapped(p), 0);
         assert_int_equal(sweep(p), 0); /* it is held */
         assert_true(is_there(p, "segment"));
         end(member);
@@ -235,11 +260,129 @@ static void test_gone_by_itself(void **state)
         look(p, member);
         path_of(p, "short", path, sizeof path);
         unlink(path); /* as a well-behaved program does: it stays mapped */
-        assert_int_equal(afz_shm_bytes(p->shm), 0);
         look(p, member);
+        assert_int_equal(afz_shm_held(p->shm).bytes, BYTES);
+        assert_int_equal(unmapped(p), 0);
         end(member);
         assert_int_equal(sweep(p), 0);
         assert_int_equal(afz_shm_note(p->shm, &p->env, member), -ESRCH);
+        look(p, 0);
+        look(p, 0);
+        assert_int_equal(afz_shm_held(p->shm).bytes, 0);
+}
+
+/* What is written and not mapped: counted as long as it exists, whoever holds it. */
+static void test_written_counts(void **state)
+{
+        struct place *p = *state;
+        char path[128];
+        fill(p, "written", LARGE);
+        pid_t member = holder(p, "written", OPENED);
+        look(p, member);
+        assert_int_equal(unmapped(p), LARGE);
+        end(member);
+        look(p, 0);
+        assert_int_equal(unmapped(p), LARGE);
+        path_of(p, "written", path, sizeof path);
+        unlink(path);
+        look(p, 0);
+        assert_int_equal(unmapped(p), 0);
+}
+
+/* As TemporaryFile() does, and others who unlink early. */
+static void test_without_a_name_counts(void **state)
+{
+        struct place *p = *state;
+        char path[128];
+        fill(p, "short", LARGE);
+        pid_t member = holder(p, "short", OPENED);
+        path_of(p, "short", path, sizeof path);
+        unlink(path);
+        for (int i = 0; i < 3; i++) {
+                look(p, member);
+                assert_int_equal(unmapped(p), LARGE);
+        }
+        end(member);
+        look(p, 0);
+        look(p, 0);
+        assert_int_equal(unmapped(p), 0);
+}
+
+/* Files of others count with what they grow in the job's hands, and not for being read. */
+static void test_of_others_counts_growth(void **state)
+{
+        struct place *p = *state;
+        fill(p, "theirs", LARGE);
+        fill(p, "data", LARGE);
+        look(p, 0);
+        pid_t reader = holder(p, "data", OPENED_READ_ONLY);
+        look(p, reader);
+        end(reader);
+        assert_int_equal(unmapped(p), 0);
+        pid_t writer = holder(p, "theirs", OPENED);
+        look(p, writer);
+        assert_int_equal(unmapped(p), 0);
+        fill(p, "theirs", LARGE + BYTES);
+        look(p, writer);
+        assert_int_equal(unmapped(p), BYTES);
+        end(writer);
+        assert_int_equal(sweep(p), 0);
+}
+
+static void test_in_a_folder(void **state)
+{
+        struct place *p = *state;
+        char path[128];
+        path_of(p, "sub", path, sizeof path);
+        assert_int_equal(mkdir(path, 0700), 0);
+        fill(p, "sub/x", LARGE);
+        pid_t member = holder(p, "sub/x", OPENED);
+        look(p, member);
+        end(member);
+        assert_int_equal(unmapped(p), LARGE);
+        assert_int_equal(sweep(p), 0);
+        assert_true(is_there(p, "sub/x"));
+}
+
+/* Unfinished when the job was ended: nobody wants it. Anything else that was written may be data.
+ */
+static void test_written_is_swept(void **state)
+{
+        struct place *p = *state;
+        fill(p, "theirs", LARGE);
+        fill(p, "unfinished", LARGE);
+        pid_t member = holder(p, "unfinished", OPENED);
+        look(p, member);
+        end(member);
+        look(p, 0);                          /* dead, and seen so */
+        assert_int_equal(sweep_at(p, 0), 0); /* it came after the job was asked to save */
+        assert_int_equal(sweep_at(p, 1), 1);
+        assert_false(is_there(p, "unfinished"));
+        assert_true(is_there(p, "theirs"));
+}
+
+static void test_log_stays(void **state)
+{
+        struct place *p = *state;
+        fill(p, "log", BYTES);
+        pid_t member = holder(p, "log", OPENED);
+        look(p, member);
+        end(member);
+        assert_int_equal(sweep(p), 0);
+        assert_true(is_there(p, "log"));
+}
+
+static void test_finished_stays(void **state)
+{
+        struct place *p = *state;
+        fill(p, "checkpoint", LARGE);
+        pid_t member = holder(p, "checkpoint", OPENED);
+        look(p, member);
+        end(member); /* closed, and the job goes on */
+        look(p, 0);
+        look(p, 0);
+        assert_int_equal(sweep(p), 0);
+        assert_true(is_there(p, "checkpoint"));
 }
 
 static void test_no_folder(void **state)
@@ -259,6 +402,13 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_held_by_another, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_not_the_same_any_more, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_gone_by_itself, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_written_counts, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_without_a_name_counts, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_of_others_counts_growth, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_in_a_folder, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_written_is_swept, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_log_stays, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_finished_stays, set_up, tear_down),
                 cmocka_unit_test(test_no_folder),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,12 +36,11 @@ static void disks(void **state)
                 uint64_t size_gib, free_mib, rate_mib;
                 enum afz_space_level level;
         } rows[] = {
-                {500, 400000, 0, AFZ_SPACE_OK},    {500, 400000, 100, AFZ_SPACE_OK},
-                {500, 50000, 100, AFZ_SPACE_WARN}, /* ten minutes */
-                {500, 2000, 1, AFZ_SPACE_OK},      /* half an hour, and more than 1 GiB */
-                {500, 1000, 1, AFZ_SPACE_WARN},    {500, 1000, 0, AFZ_SPACE_OK}, /* not its doing */
-                {500, 200, 1, AFZ_SPACE_BRAKE},    {500, 0, 1, AFZ_SPACE_BRAKE},
-                {500, 0, 0, AFZ_SPACE_OK},         {4, 150, 0, AFZ_SPACE_OK},
+                {500, 400000, 0, AFZ_SPACE_OK}, {500, 400000, 100, AFZ_SPACE_OK},
+                {500, 2000, 1, AFZ_SPACE_OK}, /* half an hour, and more than 1 GiB */
+                {500, 1000, 1, AFZ_SPACE_WARN}, {500, 1000, 0, AFZ_SPACE_OK}, /* not its doing */
+                {500, 200, 1, AFZ_SPACE_BRAKE}, {500, 0, 1, AFZ_SPACE_BRAKE},
+                {500, 0, 0, AFZ_SPACE_OK},      {4, 150, 0, AFZ_SPACE_OK},
                 {4, 150, 1, AFZ_SPACE_WARN}, /* 5 % of a small one */
                 {4, 30, 1, AFZ_SPACE_BRAKE}, /* 1 % of it */
         };
@@ -53,6 +52,24 @@ static void disks(void **state)
                 assert_int_equal(w.level, rows[i].level);
                 assert_int_equal(w.cause, w.level ? AFZ_CAUSE_DISK : AFZ_CAUSE_NONE);
         }
+}
+
+static void a_burst_is_no_rate(void **state)
+{
+        (void)state;
+        const struct afz_space_shm none = {0};
+        struct afz_space_word w = {0};
+        for (int i = 0; i < 9; i++) { /* full in ten minutes, if it went on like that */
+                w = say(w, disk_of(500, 50000, 100), none);
+                assert_int_equal(w.level, AFZ_SPACE_OK);
+        }
+        struct afz_space_word paused = say(w, disk_of(500, 50000, 0), none);
+        assert_int_equal(say(paused, disk_of(500, 50000, 100), none).level, AFZ_SPACE_OK);
+        w = say(w, disk_of(500, 50000, 100), none);
+        assert_int_equal(w.level, AFZ_SPACE_WARN);
+        assert_int_equal(w.cause, AFZ_CAUSE_DISK);
+        assert_int_equal(say(w, disk_of(500, 60000, 100), none).level, AFZ_SPACE_WARN);
+        assert_int_equal(say(w, disk_of(500, 50000, 0), none).level, AFZ_SPACE_OK);
 }
 
 static void lines_are_sticky(void **state)
@@ -96,6 +113,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(disks),
+                cmocka_unit_test(a_burst_is_no_rate),
                 cmocka_unit_test(lines_are_sticky),
                 cmocka_unit_test(shm),
         };

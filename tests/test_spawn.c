@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "spawn.h"
+#include "spawn_held.h"
 
 #define ARGV(...) ((char *const *)(uintptr_t)(const char *const[]){__VA_ARGS__, NULL})
 

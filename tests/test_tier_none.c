@@ -21,7 +21,7 @@
 #include "clock.h"
 #include "fixture.h"
 #include "proc_stat.h"
-#include "spawn.h"
+#include "spawn_held.h"
 #include "tier_none.h"
 
 #define MIB (UINT64_C(1) << 20)

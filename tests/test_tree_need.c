@@ -107,6 +107,15 @@ static void test_shared_memory_counts_once(void **state)
         assert_int_equal(need_mb(p, 4), 100);
         p[0].shmem_bytes = 130 * MB;
         assert_int_equal(need_mb(p, 4), 130);
+        /* Who comes later maps what was counted; it is more only if the machine has more. */
+        struct afz_need_proc newcomer = {.shmem_bytes = 130 * MB};
+        sum = (struct afz_need_sum){0};
+        for (int i = 0; i < 4; i++)
+                afz_need_add(&sum, &p[i]);
+        afz_need_add(&sum, &newcomer);
+        assert_int_equal(afz_need_total(&sum, 0), 130 * MB);
+        assert_int_equal(afz_need_total(&sum, 30 * MB), 130 * MB);
+        assert_int_equal(afz_need_total(&sum, 50 * MB), 150 * MB);
 }
 
 static void test_what_the_dead_leave(void **state)

@@ -308,6 +308,36 @@ def test_guard_and_front_killed():
     j.end()
 
 
+def test_logout():
+    """systemd ends a session by signalling its processes one by one; in a scope the job is none of them, and hears of it
+    all the same. Who was started with nohup lives on."""
+    if os.geteuid() != 0 or tier == "cgroup2":  # a user has no cgroup2 here
+        return
+    for word, nohup in (("terminate-session", ""), ("terminate-user", ""), ("", "setsid nohup")):
+        folder = tempfile.mkdtemp()
+        os.chmod(folder, 0o777)
+        job = f"echo $XDG_SESSION_ID $$ >{folder}/new && mv {folder}/new {folder}/ready; exec sleep 1000"
+        p = subprocess.Popen(["runuser", "--login", "--command", f"ANTIFREEZE_TIER={tier} {nohup} {ANTIFREEZE} run -q --run-dir "
+                              f"{folder}/run -- sh -c '{job}' {'& sleep 4' if nohup else ''}", "user"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if not until(lambda: os.path.exists(f"{folder}/ready"), 60):
+            check("a login session starts a job", False, os.listdir(folder))
+            continue
+        session, pid = read(f"{folder}/ready").split()
+        if nohup:
+            p.wait()
+            time.sleep(12)  # logind stops a manager that nobody needs after 10 s
+            check("a job under nohup outlives its session", alive(pid), pid)
+            os.kill(int(pid), signal.SIGKILL)
+        else:
+            subprocess.run(["loginctl", word, session if word == "terminate-session" else "user"])
+            check(f"{word} ends the job", until(lambda: not alive(pid), 20), pid)
+            p.wait()
+            end = until(lambda: json.loads(read(f"{folder}/run/verdict.json"))["end"], 20)
+            check(f"{word} is recorded", end and end["how"] == "signal", end)
+        until(lambda: not leftovers(), 15)
+
+
 def units():
     r = subprocess.run(["systemctl", *MANAGER, "list-units", "--all", "--plain", "--no-legend", "antifreeze-*.scope"],
                        capture_output=True, text=True)

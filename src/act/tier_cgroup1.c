@@ -44,16 +44,19 @@ static void take_figure(void *ctx, int id, uint64_t value)
         f->has |= 1U << id;
 }
 
-int afz_cgroup1_need(struct afz_span stat, uint64_t *ret_need_bytes, uint64_t *ret_swap_bytes)
+/* The total_ rows hold the cgroups below too. rss is anonymous memory; swap is told only where it
+ * is accounted. */
+static const struct afz_key with_below[] = {
+        {"total_rss", KEY_RSS, 0}, {"total_shmem", KEY_SHMEM, 0}, {"total_swap", KEY_SWAP, 0}};
+static const struct afz_key without[] = {
+        {"rss", KEY_RSS, 0}, {"shmem", KEY_SHMEM, 0}, {"swap", KEY_SWAP, 0}};
+
+static int need_by(struct afz_span stat, const struct afz_key keys[KEYS], uint64_t *ret_need_bytes,
+                   uint64_t *ret_swap_bytes)
 {
-        /* The total_ rows hold the cgroups below too. rss is anonymous memory; swap is told only
-         * where it is accounted. */
-        static const struct afz_key keys[] = {{"total_rss", KEY_RSS, 0},
-                                              {"total_shmem", KEY_SHMEM, 0},
-                                              {"total_swap", KEY_SWAP, 0}};
         const unsigned musts = 1U << KEY_RSS | 1U << KEY_SHMEM;
         struct figures f = {0};
-        afz_span_each_key(stat, keys, AFZ_COUNT_OF(keys), take_figure, &f);
+        afz_span_each_key(stat, keys, KEYS, take_figure, &f);
         if ((f.has & musts) != musts)
                 return -ENODATA;
         *ret_need_bytes = f.value[KEY_RSS] + f.value[KEY_SHMEM] + f.value[KEY_SWAP];
@@ -61,12 +64,37 @@ int afz_cgroup1_need(struct afz_span stat, uint64_t *ret_need_bytes, uint64_t *r
         return 0;
 }
 
-static int read_need(const struct afz_cgroup1 *group, uint64_t *ret_need, uint64_t *ret_swap)
+int afz_cgroup1_need(struct afz_span stat, uint64_t *ret_need_bytes, uint64_t *ret_swap_bytes)
+{
+        return need_by(stat, with_below, ret_need_bytes, ret_swap_bytes);
+}
+
+static int read_need(const struct afz_cgroup1 *group, const struct afz_key *keys,
+                     uint64_t *ret_need, uint64_t *ret_swap)
 {
         char buf[8192];
         ssize_t n = afz_fd_read_record(group->stat_fd, buf, sizeof buf);
         return n < 0 ? (int)n
-                     : afz_cgroup1_need((struct afz_span){buf, (size_t)n}, ret_need, ret_swap);
+                     : need_by((struct afz_span){buf, (size_t)n}, keys, ret_need, ret_swap);
+}
+
+/* What is in the parts is asked of the parts. Newer kernels (6.18 as measured) bring a cgroup's
+ * total_ rows up to date only when enough has changed in it, and what changes below can go unheard
+ * for two seconds, in which a kernel grows by a GB. */
+static int read_all(const struct afz_hold_cgroup1 *h, uint64_t *ret_need, uint64_t *ret_swap)
+{
+        uint64_t need, swap, more, more_swap;
+        int r = read_need(&h->top, h->parts > 0 ? without : with_below, &need, &swap);
+        for (unsigned i = 0; r == 0 && i < h->parts; i++)
+                if (read_need(&h->part[i], with_below, &more, &more_swap) == 0) {
+                        need += more;
+                        swap += more_swap;
+                }
+        if (r == 0) {
+                *ret_need = need;
+                *ret_swap = swap;
+        }
+        return r;
 }
 
 static void take_number(void *ctx, int id, uint64_t value)
@@ -142,7 +170,7 @@ static int look(void *state, struct afz_pulse *ret)
         uint64_t need, swap, kills, ignored;
         if (h->event_fd >= 0) /* so that it is readable again at the next kill */
                 (void)!read(h->event_fd, &ignored, sizeof ignored);
-        int r = read_need(&h->top, &need, &swap);
+        int r = read_all(h, &need, &swap);
         if (r == -ENODEV)
                 return r;
         if (h->tree) {
@@ -170,7 +198,7 @@ static int limit(void *state, const struct afz_budget *budget)
 {
         struct afz_hold_cgroup1 *h = state;
         uint64_t need, swap;
-        if (read_need(&h->top, &need, &swap) == 0 && need - swap > budget->ram_bytes)
+        if (read_all(h, &need, &swap) == 0 && need - swap > budget->ram_bytes)
                 return -EBUSY;
         return afz_cgroup1_limit(h, budget);
 }
@@ -278,7 +306,7 @@ static int look_part(void *state, unsigned part, uint64_t *ret_need_bytes)
         uint64_t need, swap, held;
         if (part >= h->parts)
                 return -EINVAL;
-        int r = read_need(&h->part[part], &need, &swap);
+        int r = read_need(&h->part[part], with_below, &need, &swap);
         if (r == 0)
                 r = afz_part_need(h->env, h->part[part].dir[AFZ_CG_MEMORY], &held);
         if (r == 0)

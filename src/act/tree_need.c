@@ -81,8 +81,8 @@ void afz_need_add(struct afz_need_sum *sum, const struct afz_need_proc *p)
                                             ? p->pss.shmem_bytes
                                             : scaled(p->pss.shmem_bytes, then, p->shmem_bytes);
         sum->shmem_more_bytes += more;
-        if (more > sum->shmem_most_bytes)
-                sum->shmem_most_bytes = more;
+        if (p->shmem_bytes > sum->shmem_most_bytes)
+                sum->shmem_most_bytes = p->shmem_bytes;
         if (p->inherits || p->shares)
                 sum->slack_bytes += above(held(p), own);
         if (p->base_bytes > sum->inherit_bytes)
@@ -94,10 +94,11 @@ void afz_need_add(struct afz_need_sum *sum, const struct afz_need_proc *p)
 
 uint64_t afz_need_total(const struct afz_need_sum *sum, uint64_t machine_more_bytes)
 {
-        /* At least what one of them has got, at most what all have; and all of the machine's growth
-         * is more than the job's. */
-        uint64_t most = sum->shmem_most_bytes, more = sum->shmem_more_bytes;
-        if (more > most && machine_more_bytes < more)
+        /* At least what one of them maps, at most what all have got; and all of the machine's
+         * growth is more than the job's. Who maps what another has counted already gets none. */
+        uint64_t more = sum->shmem_more_bytes;
+        uint64_t most = least(above(sum->shmem_most_bytes, sum->shmem_bytes), more);
+        if (machine_more_bytes < more)
                 more = machine_more_bytes > most ? machine_more_bytes : most;
         return sum->own_bytes + sum->shmem_bytes + more;
 }

@@ -59,11 +59,11 @@ uint64_t afz_need_left(const struct afz_need_proc *p);
 /* The tree added up; all zero to begin with. */
 struct afz_need_sum {
         uint64_t own_bytes, swap_bytes;
-        uint64_t shmem_bytes; /* by PSS */
-        uint64_t shmem_more_bytes,
-                shmem_most_bytes; /* growth since: of all, of the one with most */
-        uint64_t slack_bytes;     /* resident but not counted: as much can turn into copies */
-        uint64_t inherit_bytes;   /* the largest base of a fork */
+        uint64_t shmem_bytes;      /* by PSS */
+        uint64_t shmem_more_bytes; /* growth since, of all */
+        uint64_t shmem_most_bytes; /* mapped by the one that maps most */
+        uint64_t slack_bytes;      /* resident but not counted: as much can turn into copies */
+        uint64_t inherit_bytes;    /* the largest base of a fork */
         unsigned processes, inheriting, with_shmem;
 };
 void afz_need_add(struct afz_need_sum *sum, const struct afz_need_proc *p);

@@ -359,10 +359,10 @@ int afz_front_run(struct afz_guard_order *order, const struct afz_front_wish *wi
 {
         struct front f = {.order = order, .style = style, .fd = -1, .signal_fd = -1};
         keep_places();
+        inherit(order); /* first: a signal must not leave half a run behind */
         int status = afz_front_promise(order, wish, &f.run);
         if (status != 0)
                 return status;
-        inherit(order);
         int r = start_guard(&f);
         if (r < 0) {
                 afz_run_done(&f.run);

@@ -21,10 +21,14 @@ static const struct {
         uint64_t settle_ns; /* what CMD leaves behind may end by itself, as resource trackers do */
         uint64_t gone_ns;   /* killed processes are gone in some ms, unless the kernel holds them */
         uint64_t look_ns;   /* between looks while we wait for an end */
+        uint64_t dying_ns;  /* files that were closed so shortly before an end were closed by it */
+        uint64_t sweep_ns;  /* all processes are asked what they hold: 50 us each, behind others */
 } wait_for = {
         .settle_ns = 200 * MS,
         .gone_ns = 5000 * MS,
         .look_ns = 5 * MS,
+        .dying_ns = 1000 * MS,
+        .sweep_ns = 5000 * MS,
 };
 
 static int set_from_outside(void *ctx, int which, uint64_t bytes, char *ret_text, size_t cap)
@@ -189,6 +193,28 @@ static bool wait_until_gone(struct afz_guard *g, uint64_t ns, bool kill)
         return true;
 }
 
+/* What a job that we ended left in /dev/shm would go on costing memory. */
+static void sweep_shm(struct afz_guard *g)
+{
+        const struct afz_scout_report *report = &g->report;
+        uint64_t now = afz_guard_now(g), end = now + wait_for.sweep_ns;
+        struct afz_shm_end how = {
+                .asked_ns = g->asked_ns ? g->asked_ns : UINT64_MAX,
+                .closed_ns = g->asked_ns ? g->asked_ns : now - wait_for.dying_ns,
+        };
+        if (!afz_scout_read(g->scout, &g->report) || report->shm.job_bytes == 0 ||
+            afz_scout_sweep(g->scout, &how) < 0)
+                return;
+        while (!(afz_scout_read(g->scout, &g->report) && report->swept.done)) {
+                if (afz_guard_now(g) >= end)
+                        return;
+                g->wake_ns = afz_guard_now(g) + wait_for.look_ns;
+                wait_a_while(g);
+        }
+        if (report->swept.files > 0)
+                afz_guard_say_swept(g);
+}
+
 /* From exec to CMD's end, or to the end of everything when it was we who ended it. Returns whether
  * something of the job is left. */
 static bool hold_job(struct afz_guard *g)
@@ -202,7 +228,10 @@ static bool hold_job(struct afz_guard *g)
         afz_guard_look(g); /* the last: what the kernel killed stands in the counters now */
         afz_guard_release(g);
         bool ours = g->stop_asked || afz_guard_kernel_killed(g);
-        return !wait_until_gone(g, ours ? wait_for.gone_ns : wait_for.settle_ns, ours);
+        bool gone = wait_until_gone(g, ours ? wait_for.gone_ns : wait_for.settle_ns, ours);
+        if (ours && gone)
+                sweep_shm(g);
+        return !gone;
 }
 
 /* Waits before the next attempt; false when somebody wants it to end meanwhile. */
@@ -253,9 +282,10 @@ static bool try_again(struct afz_guard *g)
         g->root_ended = g->root_signaled = g->stop_asked = g->user_stopped = false;
         g->killed = false;
         g->root_status = 0;
-        g->stop_ns = 0;
+        g->asked_ns = g->stop_ns = 0;
         g->stop_cause = AFZ_CAUSE_NONE;
         g->pulse = (struct afz_pulse){0};
+        g->report.shm.unmapped_bytes = 0;
         return true;
 }
 

@@ -32,8 +32,15 @@ void afz_guard_release(struct afz_guard *g)
         atomic_store(&g->run->page->braked, 0);
 }
 
+static void note_asked(struct afz_guard *g)
+{
+        if (g->asked_ns == 0)
+                g->asked_ns = g->pulse.t_ns;
+}
+
 static void note_stop(struct afz_guard *g, const struct afz_decision *decision)
 {
+        note_asked(g);
         if (g->stop_ns != 0)
                 return;
         uint64_t need = 0;
@@ -118,6 +125,7 @@ static void tell(struct afz_guard *g, const struct afz_decision *decision)
 static void checkpoint(struct afz_guard *g)
 {
         afz_guard_release(g);
+        note_asked(g);
         afz_guard_did(g, AFZ_ACTION_CHECKPOINT);
         if (afz_checkpoint_ask(&g->checkpoint, afz_guard_now(g)) == AFZ_CHECKPOINT_SIGNAL)
                 (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0,

@@ -8,12 +8,14 @@
 static const struct {
         uint64_t words_ns;   /* a notebook's kernel shows what it is told within 200 ms */
         uint64_t more_bytes; /* it grows all the same: then there is no time for words */
+        uint64_t late_bytes; /* beyond that when it is killed already: it must be another */
         uint64_t room_bytes; /* that the kernel's limit leaves it meanwhile, to be not first */
         uint64_t gone_ns;    /* to give its memory back, once it is killed */
         uint64_t look_ns;
 } part_rule = {
         .words_ns = 400 * AFZ_NS_PER_MS,
         .more_bytes = UINT64_C(12) << 20,
+        .late_bytes = UINT64_C(128) << 20,
         .room_bytes = UINT64_C(32) << 20,
         .gone_ns = AFZ_NS_PER_S,
         .look_ns = 4 * AFZ_NS_PER_MS,
@@ -46,11 +48,21 @@ static void split(struct afz_guard *g, uint64_t pid, const char *name)
                 g->parts = (unsigned)n + 1;
 }
 
+static bool is_in(const struct afz_scout_report *report, uint64_t pid)
+{
+        for (unsigned i = 0; i < report->parts && i < AFZ_SCOUT_PARTS; i++)
+                if (report->part_pid[i] == pid)
+                        return true;
+        return false;
+}
+
 void afz_guard_split_parts(struct afz_guard *g, const struct afz_scout_report *report)
 {
         if (!report->server)
                 return;
         g->server = true;
+        for (unsigned i = 0; i < g->parts && !g->ending.on; i++)
+                g->part[i].over |= !is_in(report, g->part[i].pid);
         for (unsigned i = 0; i < report->parts && i < AFZ_SCOUT_PARTS; i++)
                 if (!find(g, report->part_pid[i]))
                         split(g, report->part_pid[i], report->part_name[i]);
@@ -146,6 +158,9 @@ static void end_part(struct afz_guard *g, uint64_t now_ns)
                 leave(g); /* the ladder finds another way */
                 return;
         }
+        uint64_t need;
+        if (afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need) && need > g->ending.need_bytes)
+                g->ending.need_bytes = need;
         g->ending.killed = true;
         g->ending.until_ns = now_ns + part_rule.gone_ns;
 }
@@ -179,18 +194,61 @@ bool afz_guard_stop_part(struct afz_guard *g)
         return true;
 }
 
+void afz_guard_part_killed(struct afz_guard *g)
+{
+        uint64_t need = 0;
+        if (g->ending.on) /* the one that we stop */
+                return;
+        (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
+        g->parts_stopped++;
+        g->ending = (struct afz_guard_ending){.on = true,
+                                              .killed = true,
+                                              .by_system = true,
+                                              .until_ns = g->pulse.t_ns + part_rule.gone_ns,
+                                              .need_bytes = need};
+}
+
+/* Which one the system has taken is seen when it is gone. */
+static void tell_killed(struct afz_guard *g, const struct afz_guard_part *part)
+{
+        char name[128];
+        afz_guard_say(g, "stop-part", true,
+                      "the system ended %s at the memory limit, because it grew too fast to be "
+                      "stopped before; the others go on",
+                      part ? name_of(part, name, sizeof name) : "a process of the server");
+}
+
+static bool is_gone(struct afz_guard *g)
+{
+        uint64_t left;
+        if (!g->ending.by_system)
+                return g->hold.row->look_part(g->hold.state, g->ending.part, &left) < 0;
+        for (unsigned i = 0; i < g->parts; i++) {
+                if (g->part[i].over || g->hold.row->look_part(g->hold.state, i, &left) == 0)
+                        continue;
+                g->part[i].over = true;
+                tell_killed(g, &g->part[i]);
+                return true;
+        }
+        return false;
+}
+
 bool afz_guard_part_turn(struct afz_guard *g)
 {
         struct afz_guard_ending *e = &g->ending;
-        uint64_t need = 0, left, now = g->pulse.t_ns;
+        uint64_t need = 0, now = g->pulse.t_ns;
         if (!e->on && g->limit_lifted)
                 move_limit(g, false);
         if (!e->on)
                 return false;
         (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
-        bool grows = need > e->need_bytes + part_rule.more_bytes;
-        bool gone = g->hold.row->look_part(g->hold.state, e->part, &left) < 0;
+        /* What it takes until the signal arrives is no reason to stop another one. */
+        bool grows =
+                need > e->need_bytes + (e->killed ? part_rule.late_bytes : part_rule.more_bytes);
+        bool gone = is_gone(g);
         if (gone || (e->killed && (grows || now >= e->until_ns))) {
+                if (e->by_system && !gone)
+                        tell_killed(g, NULL);
                 leave(g);
                 return false;
         }

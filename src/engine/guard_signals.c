@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -13,6 +14,8 @@
 /* The kernel signals a group one process after the other while it holds a lock: if the group was
  * meant, our own copy is at most a few scheduling moments behind the front's. */
 #define GROUP_NS (5 * AFZ_NS_PER_MS)
+/* The other way round the front, which has no priority, may be late by this on a busy machine. */
+#define FRONT_NS (200 * AFZ_NS_PER_MS)
 
 int afz_guard_signals_open(struct afz_guard *g)
 {
@@ -51,7 +54,7 @@ static void forward_due(struct afz_guard *g)
         for (int sig = 1; sig < AFZ_GUARD_SIGNALS; sig++) {
                 if (g->forward_ns[sig] == 0)
                         continue;
-                bool group = g->group_ns[sig] + 2 * GROUP_NS >= g->forward_ns[sig];
+                bool group = g->group_ns[sig] != 0 && g->group_ns[sig] + FRONT_NS >= now;
                 if (!group && now < g->forward_ns[sig]) {
                         if (g->forward_ns[sig] < g->wake_ns)
                                 g->wake_ns = g->forward_ns[sig];
@@ -63,6 +66,31 @@ static void forward_due(struct afz_guard *g)
         }
 }
 
+/* systemd ends a session or a service by signalling all processes of its cgroup, one by one. In a
+ * cgroup of its own CMD is none of these, and must hear it from us. */
+static bool missed_job(const struct afz_guard *g, const struct signalfd_siginfo *info)
+{
+        char path[32], buf[32];
+        struct afz_span name;
+        if (!g->hold.row || g->hold.row->tier == AFZ_TIER_NONE || g->order->attach ||
+            info->ssi_code != SI_USER)
+                return false;
+        if (info->ssi_pid == 1)
+                return true;
+        snprintf(path, sizeof path, "%u/comm", info->ssi_pid);
+        return afz_env_read_head(&g->env, AFZ_ROOT_PROC, path, buf, sizeof buf, &name) == 0 &&
+               afz_span_eq(afz_span_trim(name), "systemd");
+}
+
+static void take_signal(struct afz_guard *g, const struct signalfd_siginfo *info)
+{
+        if (info->ssi_signo >= AFZ_GUARD_SIGNALS)
+                return;
+        g->group_ns[info->ssi_signo] = afz_guard_now(g);
+        if (missed_job(g, info))
+                forward(g, (int)info->ssi_signo);
+}
+
 void afz_guard_signals_turn(struct afz_guard *g)
 {
         struct signalfd_siginfo info;
@@ -70,8 +98,8 @@ void afz_guard_signals_turn(struct afz_guard *g)
         while (read(g->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
                 if (info.ssi_signo == SIGCHLD)
                         child = true;
-                else if (info.ssi_signo < AFZ_GUARD_SIGNALS)
-                        g->group_ns[info.ssi_signo] = afz_guard_now(g);
+                else
+                        take_signal(g, &info);
         }
         if (child)
                 afz_guard_reap(g);

@@ -10,6 +10,7 @@
 #include "count_of.h"
 #include "guard_state.h"
 #include "pidfd.h"
+#include "proc_stat.h"
 #include "role.h"
 
 static const struct {
@@ -19,12 +20,18 @@ static const struct {
         /* A fork storm ends here. Threads count: loader workers times BLAS threads, each of which
          * people set to the number of cores. */
         uint64_t tasks_per_core, tasks_least;
+        /* Where no cgroup holds the storm's memory, it ends at what the budget has room for: a
+         * forked interpreter copies about so much at once, and its stacks and page tables are in
+         * nobody's need. */
+        uint64_t fork_bytes, forks_least;
 } hold_setting = {
         .oom_score_adj = 800,
         .nice = 5,
         .weight = 50,
         .tasks_per_core = 256,
         .tasks_least = 2048,
+        .fork_bytes = UINT64_C(1) << 20,
+        .forks_least = 128,
 };
 
 static uint64_t most_tasks(void)
@@ -32,6 +39,44 @@ static uint64_t most_tasks(void)
         long cores = sysconf(_SC_NPROCESSORS_ONLN);
         uint64_t tasks = hold_setting.tasks_per_core * (uint64_t)(cores > 0 ? cores : 1);
         return tasks > hold_setting.tasks_least ? tasks : hold_setting.tasks_least;
+}
+
+static uint64_t most_processes(const struct afz_guard *g)
+{
+        uint64_t most = most_tasks();
+        uint64_t room = hold_setting.forks_least + g->budget.ram_bytes / hold_setting.fork_bytes;
+        return g->hold.row->tier == AFZ_TIER_NONE && room < most ? room : most;
+}
+
+/* All tasks of the machine: the fourth word of /proc/loadavg is "running/all". */
+static int count_tasks(const struct afz_env *env, uint64_t *ret)
+{
+        char buf[128];
+        struct afz_span text, word;
+        int r = afz_env_read_record(env, AFZ_ROOT_PROC, "loadavg", buf, sizeof buf, &text);
+        for (int i = 0; r == 0 && i < 3; i++)
+                r = afz_span_take_word(&text, &word);
+        if (r == 0)
+                r = afz_span_take_until(&text, '/', &word);
+        return r < 0 ? r : afz_span_take_u64(&text, ret);
+}
+
+/* A storm outruns who only looks. The kernel counts all tasks of the user, but refuses only those
+ * whose own limit says so; twice what the ladder allows leaves it the first word. Root is not bound
+ * by it. The job may raise it again. */
+static void bound_forks(const struct afz_guard *g)
+{
+        struct rlimit limit;
+        uint64_t now;
+        if (g->hold.row->tier != AFZ_TIER_NONE || g->order->policy == AFZ_POLICY_WATCH ||
+            g->order->attach || count_tasks(&g->env, &now) < 0 ||
+            prlimit(g->spawn.pid, RLIMIT_NPROC, NULL, &limit) < 0)
+                return;
+        now += 2 * most_processes(g);
+        if (limit.rlim_cur <= now)
+                return;
+        limit.rlim_cur = now;
+        (void)prlimit(g->spawn.pid, RLIMIT_NPROC, &limit, NULL);
 }
 
 /* CMD's arguments where {batch} is filled in; the kernel itself takes far more, people do not. */
@@ -162,7 +207,7 @@ static void climb_from_below(struct afz_guard *g)
                 .can_checkpoint = afz_checkpoint_can(&g->checkpoint),
                 .can_brake = true,
                 .parts_alone = g->server,
-                .processes_max = most_tasks(),
+                .processes_max = most_processes(g),
         };
         afz_ladder_init(&g->ladder, &setup);
 }
@@ -213,8 +258,7 @@ int afz_guard_start(struct afz_guard *g)
                 afz_spawn_done(&g->spawn);
                 return r;
         }
-        if (order->policy != AFZ_POLICY_WATCH && g->lines.slow_bytes != UINT64_MAX)
-                (void)g->hold.row->slow(g->hold.state, g->lines.slow_bytes);
+        bound_forks(g);
         climb_from_below(g);
         if (order->dry_run) {
                 afz_guard_say_started(g, why);
@@ -230,11 +274,24 @@ int afz_guard_start(struct afz_guard *g)
         return 0;
 }
 
+/* We are a few MiB. More than this is a sanitizer's shadow, terabytes that root could lock. */
+#define MOST_LOCKED_BYTES (UINT64_C(256) << 20)
+
+static uint64_t own_address_space(const struct afz_guard *g)
+{
+        char buf[128];
+        struct afz_span text;
+        struct afz_proc_statm statm;
+        if (afz_env_read_record(&g->env, AFZ_ROOT_PROC, "self/statm", buf, sizeof buf, &text) < 0 ||
+            afz_proc_statm_parse(text, &statm) < 0)
+                return UINT64_MAX;
+        return statm.size_pages * (uint64_t)g->env.page_bytes;
+}
+
 /* All of it if it may be locked (an ordinary user: 8 MiB); if not, we go on without. */
 void afz_guard_lock_memory(struct afz_guard *g)
 {
-        (void)g;
-        if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
+        if (own_address_space(g) <= MOST_LOCKED_BYTES && mlockall(MCL_CURRENT | MCL_FUTURE) < 0)
                 (void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
         struct sched_param first = {.sched_priority = 1};
         if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &first) == 0)

@@ -21,7 +21,7 @@
 #include "restart_plan.h"
 #include "scout.h"
 #include "space.h"
-#include "spawn.h"
+#include "spawn_held.h"
 #include "stop.h"
 
 #define AFZ_GUARD_SIGNALS 65
@@ -37,6 +37,7 @@ struct afz_guard_part {
  * its memory comes back. The ladder stands still meanwhile. */
 struct afz_guard_ending {
         bool on, killed;
+        bool by_system; /* the kernel did, at our limit; which one is not known yet */
         unsigned part;
         uint64_t until_ns;
         uint64_t need_bytes; /* of all, when it began */
@@ -82,10 +83,12 @@ struct afz_guard {
         int root_status;    /* as of waitid: exit status or signal */
         bool root_signaled; /* by a signal */
         bool detach;
+        uint64_t asked_ns;        /* when it was first asked to save or to end; 0: never */
         uint64_t stop_ns;         /* when the ladder first killed or asked to end; 0: never */
         uint64_t stop_need_bytes; /* the need then */
         enum afz_cause stop_cause;
         bool stop_storm;
+        bool slowed;     /* growth beyond the slow line goes at the pace of swap */
         bool killed;     /* SIGKILL was among it */
         bool stop_asked; /* interrupt, terminate or kill was done */
         unsigned parts_stopped;
@@ -135,7 +138,8 @@ void afz_guard_split_parts(struct afz_guard *g, const struct afz_scout_report *r
 void afz_guard_warn_part(struct afz_guard *g); /* tells the one that holds most */
 /* Begins to stop the one that holds most. False: there is none, all of it has to go. */
 bool afz_guard_stop_part(struct afz_guard *g);
-bool afz_guard_part_turn(struct afz_guard *g); /* true: one is being stopped */
+void afz_guard_part_killed(struct afz_guard *g); /* the system has stopped one */
+bool afz_guard_part_turn(struct afz_guard *g);   /* true: one is being stopped */
 
 /* guard_words.c */
 void afz_guard_send(struct afz_guard *g, const struct afz_word *word);
@@ -145,6 +149,7 @@ void afz_guard_fail(struct afz_guard *g, int code, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 void afz_guard_say_started(struct afz_guard *g, const char *lacking);
 void afz_guard_say_survivor(struct afz_guard *g, bool ends);
+void afz_guard_say_swept(struct afz_guard *g);
 void afz_guard_say_ended(struct afz_guard *g, const struct afz_outcome *outcome);
 void afz_guard_outcome(const struct afz_guard *g, struct afz_outcome *ret);
 

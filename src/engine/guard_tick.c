@@ -19,6 +19,17 @@ static bool paging_matters(const struct afz_guard *g)
                available < 2 * g->lines.low_bytes;
 }
 
+/* Files in /dev/shm that the job wrote and does not map are in none of its processes; a cgroup is
+ * charged for them already. */
+static void add_unmapped(struct afz_guard *g, struct afz_pulse *pulse)
+{
+        uint64_t need;
+        if (g->hold.row->tier != AFZ_TIER_NONE || !afz_pulse_get(pulse, AFZ_PULSE_NEED, &need))
+                return;
+        (void)afz_scout_read(g->scout, &g->report);
+        afz_pulse_set(pulse, AFZ_PULSE_NEED, need + g->report.shm.unmapped_bytes);
+}
+
 void afz_guard_look(struct afz_guard *g)
 {
         struct afz_pulse pulse = {.t_ns = afz_guard_now(g)};
@@ -26,6 +37,7 @@ void afz_guard_look(struct afz_guard *g)
         uint64_t need;
         (void)afz_host_pulse_read(&g->host, paging_matters(g), &pulse);
         (void)g->hold.row->look(g->hold.state, &pulse);
+        add_unmapped(g, &pulse);
         g->pulse = pulse;
         atomic_store_explicit(&page->tick_ns, afz_clock_ns(CLOCK_BOOTTIME), memory_order_relaxed);
         if (!afz_pulse_get(&pulse, AFZ_PULSE_NEED, &need))
@@ -61,7 +73,7 @@ void afz_guard_set_budget(struct afz_guard *g, const struct afz_budget *budget)
         page->budget_given = budget->given;
         g->budget = *budget;
         g->lines = afz_lines_of(budget, g->order->ram_total_bytes);
-        (void)g->hold.row->slow(g->hold.state, g->lines.slow_bytes);
+        g->slowed = false;
         atomic_store(&page->budget_bytes, budget->ram_bytes);
         atomic_store(&page->swap_bytes, budget->swap_bytes);
         struct afz_ladder_setup setup = g->ladder.setup;
@@ -171,13 +183,20 @@ static void tell_part_killed(struct afz_guard *g)
         uint64_t kills;
         if (!g->server || !afz_pulse_get(&g->pulse, AFZ_PULSE_OOM_KILLS, &kills))
                 return;
-        if (kills > g->oom_kills_seen && !g->ending.on) { /* else it is the one we stop */
-                g->parts_stopped++;
-                afz_guard_say(g, "stop-part", true,
-                              "the system ended one of the server's kernels at the memory limit, "
-                              "because it grew too fast to be stopped before; the others go on");
-        }
+        if (kills > g->oom_kills_seen)
+                afz_guard_part_killed(g);
         g->oom_kills_seen = kills;
+}
+
+/* Growth beyond the slow line goes at the pace of swap. A job that is asked to save or to end gets
+ * the rest of its RAM for that. */
+static void hold_to_swap(struct afz_guard *g)
+{
+        bool slow = g->order->policy != AFZ_POLICY_WATCH && g->lines.slow_bytes != UINT64_MAX &&
+                    g->ladder.stage < AFZ_STAGE_ASKED;
+        if (slow != g->slowed &&
+            g->hold.row->slow(g->hold.state, slow ? g->lines.slow_bytes : UINT64_MAX) >= 0)
+                g->slowed = slow;
 }
 
 static enum afz_ack hear_checkpoint(struct afz_guard *g)
@@ -202,6 +221,7 @@ void afz_guard_tick(struct afz_guard *g)
         tell_part_killed(g);
         if (afz_guard_part_turn(g))
                 return;
+        hold_to_swap(g);
         afz_ladder_step(&g->ladder, pulse, hear_checkpoint(g), &g->decision);
         uint64_t pace = afz_pace_ns(&g->lines, pulse, g->report.fill_bytes_per_s);
         g->wake_ns = pulse->t_ns + pace;

@@ -116,6 +116,16 @@ void afz_guard_say_survivor(struct afz_guard *g, bool ends)
                               (int)pid);
 }
 
+void afz_guard_say_swept(struct afz_guard *g)
+{
+        unsigned files = g->report.swept.files;
+        uint64_t bytes = g->report.swept.bytes;
+        bool large = bytes >= 1 << 30;
+        afz_guard_say(g, "swept", false, "removed %u file%s (%.*f %s) that it left in /dev/shm",
+                      files, files == 1 ? "" : "s", large ? 1 : 0,
+                      (double)bytes / (large ? 1 << 30 : 1 << 20), large ? "GB" : "MB");
+}
+
 /* How it ended, as the contract names it. */
 static struct afz_end end_of(const struct afz_guard *g)
 {

@@ -152,9 +152,9 @@ pid_t afz_scout_pid(const struct afz_scout *scout)
         return scout->pid;
 }
 
-/* A scout that hangs does not read: the pipe holds thousands of pids before a write would wait. It
- * is made not to. SIGPIPE would be the end of a guard that does not block it. */
-int afz_scout_watch(struct afz_scout *scout, pid_t root)
+/* A scout that hangs does not read: the pipe holds thousands of orders before a write would wait.
+ * It is made not to. SIGPIPE would be the end of a guard that does not block it. */
+static int send_order(struct afz_scout *scout, const struct afz_scout_order *order)
 {
         struct pollfd p = {.fd = scout->root_fd, .events = POLLOUT};
         if (poll(&p, 1, 0) < 0)
@@ -163,8 +163,18 @@ int afz_scout_watch(struct afz_scout *scout, pid_t root)
                 return -EPIPE;
         if (!(p.revents & POLLOUT))
                 return -EAGAIN;
-        ssize_t n = write(scout->root_fd, &root, sizeof root);
-        return n == (ssize_t)sizeof root ? 0 : n < 0 ? -errno : -EIO;
+        ssize_t n = write(scout->root_fd, order, sizeof *order);
+        return n == (ssize_t)sizeof *order ? 0 : n < 0 ? -errno : -EIO;
+}
+
+int afz_scout_watch(struct afz_scout *scout, pid_t root)
+{
+        return send_order(scout, &(struct afz_scout_order){.root = root});
+}
+
+int afz_scout_sweep(struct afz_scout *scout, const struct afz_shm_end *end)
+{
+        return send_order(scout, &(struct afz_scout_order){.end = *end});
 }
 
 bool afz_scout_read(const struct afz_scout *scout, struct afz_scout_report *ret)

@@ -20,6 +20,7 @@
 
 #include "env.h"
 #include "hold.h"
+#include "shm_sweep.h"
 
 enum { AFZ_SCOUT_PARTS = 32, AFZ_SCOUT_PART_NAME = 64, AFZ_SCOUT_ESCAPES = 4 };
 
@@ -49,11 +50,18 @@ struct afz_scout_report {
                 uint64_t free_bytes, size_bytes, rate_bytes_per_s, left_s;
                 char mount[96];
         } disk;
-        /* /dev/shm. job_bytes: what the job maps there or has written since it began. */
+        /* /dev/shm. job_bytes: what the job maps there or was seen writing; unmapped_bytes: of it,
+         * what is in none of its processes (shm_sweep.h). */
         struct {
                 bool known;
-                uint64_t free_bytes, size_bytes, job_bytes;
+                uint64_t free_bytes, size_bytes, job_bytes, unmapped_bytes;
         } shm;
+        /* What afz_scout_sweep() has removed there. */
+        struct {
+                bool done;
+                unsigned files;
+                uint64_t bytes;
+        } swept;
 
         uint64_t gpu_bytes; /* held by the job on all GPUs; peak is the guard's business */
         bool has_gpu;
@@ -91,9 +99,16 @@ pid_t afz_scout_pid(const struct afz_scout *scout);
  * the scout is gone. */
 int afz_scout_watch(struct afz_scout *scout, pid_t root);
 
+/* The job was stopped and is gone: what it left in /dev/shm is to be removed, by the rules of
+ * shm_sweep.h; `swept` of a report to come says what was. Else as afz_scout_watch(). */
+int afz_scout_sweep(struct afz_scout *scout, const struct afz_shm_end *end);
+
 /* The newest report; false when there is none, or it is being written just now (ask again at the
  * next tick). Never blocks, makes no system call. */
 bool afz_scout_read(const struct afz_scout *scout, struct afz_scout_report *ret);
+
+/* Tells it to end, and does not wait; its last report can still be read. NULL is fine. */
+void afz_scout_dismiss(struct afz_scout *scout);
 
 /* Ends it and waits for it, a tenth of a second at most; NULL is fine. */
 void afz_scout_stop(struct afz_scout *scout);

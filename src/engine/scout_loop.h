@@ -3,8 +3,13 @@
 /* The scout's own life, in its process. */
 #include "scout_shared.h"
 
-/* Looks until the other end of root_fd closes. Over root_fd come pids (pid_t, whole), the newest of
- * which is the job's root. */
+/* What comes over root_fd. */
+struct afz_scout_order {
+        pid_t root; /* the job's from now on; 0: sweep what it left, it ended so */
+        struct afz_shm_end end;
+};
+
+/* Looks until the other end of root_fd closes. */
 void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_shared *shared);
 
 #endif

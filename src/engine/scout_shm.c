@@ -1,24 +1,18 @@
 #include "scout_shm.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "dir.h"
-#include "map.h"
 
 enum {
-        /* Files that are remembered and looked at: at 1 us each, 4 ms in the worst case. Machines
-         * have a few; a data loader that shares by file has some hundreds. */
-        MAX_FILES = 4096,
+        /* Members that are asked in one look, at 0.1 to 1 ms each. What the others hold counts when
+         * one of these is seen with it. */
+        MAX_MEMBERS = 128,
 };
 
 struct afz_scout_shm {
         const struct afz_env *env;
-        struct afz_map *before; /* inodes */
-        bool began;
+        struct afz_shm *files; /* NULL: not begun, or there is no /dev/shm */
 };
 
 int afz_scout_shm_new(const struct afz_env *env, struct afz_scout_shm **ret)
@@ -27,11 +21,6 @@ int afz_scout_shm_new(const struct afz_env *env, struct afz_scout_shm **ret)
         if (!shm)
                 return -ENOMEM;
         shm->env = env;
-        int r = afz_map_new(MAX_FILES, &shm->before);
-        if (r < 0) {
-                free(shm);
-                return r;
-        }
         *ret = shm;
         return 0;
 }
@@ -40,44 +29,56 @@ void afz_scout_shm_free(struct afz_scout_shm *shm)
 {
         if (!shm)
                 return;
-        afz_map_free(shm->before);
+        afz_shm_free(shm->files);
         free(shm);
-}
-
-/* Bytes of the files that are new; or, at the beginning, a note of those that are there. A new file
- * that got the inode of an old one is missed: tmpfs counts them upwards, so it takes long. */
-static uint64_t look(struct afz_scout_shm *shm, bool begin)
-{
-        struct afz_dir dir;
-        struct stat st;
-        uint64_t bytes = 0, known;
-        int files = 0;
-        int r = afz_dir_open(&dir, shm->env, AFZ_ROOT_DEV, "shm");
-        while (r >= 0 && files++ < MAX_FILES && (r = afz_dir_next(&dir)) > 0) {
-                if (begin)
-                        (void)afz_map_put(shm->before, dir.inode, 1);
-                else if (!afz_map_get(shm->before, dir.inode, &known) &&
-                         fstatat(dir.fd, dir.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-                         S_ISREG(st.st_mode) && st.st_uid == getuid())
-                        bytes += (uint64_t)st.st_blocks * 512;
-        }
-        afz_dir_close(&dir);
-        return bytes;
 }
 
 void afz_scout_shm_begin(struct afz_scout_shm *shm)
 {
-        afz_map_clear(shm->before);
-        (void)look(shm, true);
-        shm->began = true;
+        char path[64];
+        afz_shm_free(shm->files);
+        shm->files = NULL;
+        snprintf(path, sizeof path, "/proc/self/fd/%d/shm", shm->env->root_fd[AFZ_ROOT_DEV]);
+        (void)afz_shm_new(path, &shm->files);
 }
 
-void afz_scout_shm_take(struct afz_scout_shm *shm, struct afz_scout_report *report)
+bool afz_scout_shm_fills(const struct afz_scout_shm *shm)
 {
-        if (!shm->began || !report->shm.known)
+        return shm->files && afz_shm_has_grown(shm->files);
+}
+
+static void look(struct afz_scout_shm *shm, const struct afz_window *w)
+{
+        const struct afz_sample *s;
+        size_t cursor = 0;
+        int asked = 0;
+        if (afz_shm_look(shm->files) > 0)
+                while (asked++ < MAX_MEMBERS && (s = afz_window_next(w, AFZ_KIND_PROC, &cursor)))
+                        (void)afz_shm_note(shm->files, shm->env, (pid_t)s->subject.id);
+        afz_shm_settle(shm->files, w->t_ns);
+}
+
+void afz_scout_shm_take(struct afz_scout_shm *shm, const struct afz_window *window,
+                        struct afz_scout_report *report)
+{
+        size_t cursor = 0;
+        if (!shm->files)
                 return;
-        uint64_t bytes = look(shm, false), used = report->shm.size_bytes - report->shm.free_bytes;
-        bytes = bytes < used ? bytes : used;
-        if (bytes > report->shm.job_bytes)
-                report->shm.job_bytes = bytes;
+        if (afz_window_next(window, AFZ_KIND_PROC, &cursor)) /* else nobody is left to be asked */
+                look(shm, window);
+        struct afz_shm_held held = afz_shm_held(shm->files);
+        report->shm.unmapped_bytes = held.unmapped_bytes;
+        if (held.bytes > report->shm.job_bytes)
+                report->shm.job_bytes = held.bytes;
+}
+
+void afz_scout_shm_sweep(struct afz_scout_shm *shm, const struct afz_shm_end *end,
+                         struct afz_scout_report *report)
+{
+        struct afz_shm_swept swept = {0};
+        if (shm->files)
+                (void)afz_shm_sweep(shm->files, shm->env, end, &swept);
+        report->swept.done = true;
+        report->swept.files = swept.files;
+        report->swept.bytes = swept.bytes;
 }

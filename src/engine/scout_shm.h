@@ -1,10 +1,12 @@
 #ifndef AFZ_SCOUT_SHM_H
 #define AFZ_SCOUT_SHM_H
-/* Files in /dev/shm that came since the job began: what it wrote there and does not map shows in no
- * process. Names that were there before, and other users' files, are not counted.
+/* The job's files in /dev/shm (shm_sweep.h), of the members that are in the window: what it wrote
+ * there and does not map shows in no process.
  */
 #include "env.h"
 #include "scout.h"
+#include "shm_sweep.h"
+#include "window.h"
 
 struct afz_scout_shm;
 
@@ -14,7 +16,16 @@ void afz_scout_shm_free(struct afz_scout_shm *shm);
 /* Notes what is there as not the job's; before the job runs. */
 void afz_scout_shm_begin(struct afz_scout_shm *shm);
 
-/* Lists again and raises shm.job_bytes of the report to what has come since. */
-void afz_scout_shm_take(struct afz_scout_shm *shm, struct afz_scout_report *report);
+/* /dev/shm fills: a look is due, whatever the pace. */
+bool afz_scout_shm_fills(const struct afz_scout_shm *shm);
+
+/* Looks again, sets shm.unmapped_bytes of the report, and raises shm.job_bytes to what the job's
+ * files hold. */
+void afz_scout_shm_take(struct afz_scout_shm *shm, const struct afz_window *window,
+                        struct afz_scout_report *report);
+
+/* Sets `swept` of the report. */
+void afz_scout_shm_sweep(struct afz_scout_shm *shm, const struct afz_shm_end *end,
+                         struct afz_scout_report *report);
 
 #endif

@@ -81,7 +81,9 @@ static uint64_t headroom_of(uint64_t bytes)
 
 struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_total_bytes)
 {
-        uint64_t hard = plus(budget->ram_bytes, budget->swap_bytes);
+        uint64_t slow = budget->swap_bytes > 0 ? budget->ram_bytes - headroom_of(budget->ram_bytes)
+                                               : budget->ram_bytes;
+        uint64_t hard = plus(slow, budget->swap_bytes);
         uint64_t room = headroom_of(hard);
         uint64_t margin =
                 within(percent(room, limit.margin_percent), limit.margin_least, limit.margin_most);
@@ -95,9 +97,7 @@ struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_tota
                                                        limit.low_percent)
                                              : 0,
                 .total_bytes = ram_total_bytes,
-                .slow_bytes = budget->swap_bytes > 0
-                                      ? budget->ram_bytes - headroom_of(budget->ram_bytes)
-                                      : UINT64_MAX,
+                .slow_bytes = budget->swap_bytes > 0 ? slow : UINT64_MAX,
         };
 }
 

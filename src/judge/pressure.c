@@ -151,10 +151,12 @@ static void look_stall(struct afz_pressure *p, const struct afz_lines *lines,
 {
         uint64_t available;
         bool scarce = lines->low_bytes && afz_pulse_get(pulse, AFZ_PULSE_AVAILABLE, &available) &&
-                      available < lines->low_bytes * 2;
+                      available < lines->low_bytes;
         int64_t all = share(&p->stall), own = share(&p->job_stall);
         /* Machine-wide "full" is also what a job does to itself inside its limit on an otherwise
-         * idle machine. Where memory is at hand, only what is not the job's own is pressure. */
+         * idle machine, above all while its growth is held to what swap takes. Where memory is at
+         * hand, only what is not the job's own is pressure; and some is at hand when the job is
+         * at its budget, for that leaves the reserve, twice the low line. */
         int64_t others = scarce || own < 0 ? all : all - own;
         p->hurting = others > limit.hurting_ns_per_s;
         if (!(pulse->has >> AFZ_PULSE_STALL & 1)) /* no PSI in this kernel */

@@ -1,15 +1,19 @@
 #include "space.h"
 
+#include <limits.h>
+
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
 static const struct {
         uint64_t warn_percent, warn_bytes, warn_s, brake_percent, brake_bytes;
+        unsigned warn_looks;
         uint64_t shm_warn_percent, leave_percent;
 } limit = {
         .warn_percent = 5,        /* of the disk free: where ext4 keeps the rest for root */
         .warn_bytes = GIB,        /* or this, whichever is less: 5 % of 4 TB is no hurry */
         .warn_s = 600,            /* full in ten minutes at this rate: time to do something */
+        .warn_looks = 10,         /* so often in a row, one a second: a burst is no rate */
         .brake_percent = 1,       /* of the disk free ... */
         .brake_bytes = 256 * MIB, /* ... or this, whichever is less: logs, a shell, a desktop's
                                    * session still need to write */
@@ -33,7 +37,13 @@ static uint64_t sticky(uint64_t line, bool crossed)
         return crossed ? percent(line, limit.leave_percent) : line;
 }
 
-static enum afz_space_level disk_level(const struct afz_space_disk *d, enum afz_space_level last)
+static bool is_full_soon(const struct afz_space_disk *d, enum afz_space_level last)
+{
+        return d->known && d->size_bytes && d->left_s < sticky(limit.warn_s, last != AFZ_SPACE_OK);
+}
+
+static enum afz_space_level disk_level(const struct afz_space_disk *d, enum afz_space_level last,
+                                       unsigned soon)
 {
         if (!d->known || !d->size_bytes)
                 return AFZ_SPACE_OK;
@@ -44,7 +54,7 @@ static enum afz_space_level disk_level(const struct afz_space_disk *d, enum afz_
                 return AFZ_SPACE_BRAKE;
         if (fills && d->free_bytes < sticky(warn, last != AFZ_SPACE_OK))
                 return AFZ_SPACE_WARN;
-        if (d->left_s < sticky(limit.warn_s, last != AFZ_SPACE_OK))
+        if (soon >= limit.warn_looks || (soon > 0 && last != AFZ_SPACE_OK))
                 return AFZ_SPACE_WARN;
         /* It has stopped writing, but the space has not come back. */
         if (last != AFZ_SPACE_OK && d->free_bytes < sticky(warn, true))
@@ -68,12 +78,13 @@ struct afz_space_word afz_space_judge(const struct afz_space_word *last,
                                       const struct afz_space_shm *shm)
 {
         enum afz_space_level before = last->cause == AFZ_CAUSE_DISK ? last->level : AFZ_SPACE_OK;
-        enum afz_space_level level = disk_level(disk, before);
+        unsigned soon = is_full_soon(disk, before) ? last->soon + (last->soon < UINT_MAX) : 0;
+        enum afz_space_level level = disk_level(disk, before, soon);
         enum afz_space_level shm_before = last->cause == AFZ_CAUSE_SHM ? last->level : AFZ_SPACE_OK;
         enum afz_space_level other = shm_level(shm, shm_before);
         if (level == AFZ_SPACE_OK && other == AFZ_SPACE_OK)
-                return (struct afz_space_word){.level = AFZ_SPACE_OK, .cause = AFZ_CAUSE_NONE};
+                return (struct afz_space_word){AFZ_SPACE_OK, AFZ_CAUSE_NONE, soon};
         if (other > level)
-                return (struct afz_space_word){.level = other, .cause = AFZ_CAUSE_SHM};
-        return (struct afz_space_word){.level = level, .cause = AFZ_CAUSE_DISK};
+                return (struct afz_space_word){other, AFZ_CAUSE_SHM, soon};
+        return (struct afz_space_word){level, AFZ_CAUSE_DISK, soon};
 }

@@ -15,6 +15,7 @@ enum afz_space_level { AFZ_SPACE_OK, AFZ_SPACE_WARN, AFZ_SPACE_BRAKE };
 struct afz_space_word {
         enum afz_space_level level;
         enum afz_cause cause; /* AFZ_CAUSE_DISK or AFZ_CAUSE_SHM where the level is not OK */
+        unsigned soon;        /* looks in a row at which the disk would be full soon */
 };
 
 /* As in afz_scout_report. Not known is no danger. */

@@ -1,4 +1,4 @@
-#include "spawn.h"
+#include "spawn_held.h"
 
 #include <errno.h>
 #include <fcntl.h>

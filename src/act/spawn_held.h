@@ -1,5 +1,5 @@
-#ifndef AFZ_SPAWN_H
-#define AFZ_SPAWN_H
+#ifndef AFZ_SPAWN_HELD_H
+#define AFZ_SPAWN_HELD_H
 /* Starts CMD in two strokes: a child that waits, so that it can be put into its container first,
  * and then its exec. Until the word is given CMD has not run one instruction; if the parent dies
  * before, the child ends without having run it. Afterwards CMD outlives us like any other command
