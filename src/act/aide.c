@@ -198,6 +198,8 @@ int afz_aide_start(const struct afz_env *env, size_t max, struct afz_aide **ret)
         return 0;
 }
 
+#define REAP_MS 200
+
 /* By descriptor: if it died before, the guard may have reaped it, and its number is another's. */
 static void end_process(struct afz_aide *aide)
 {
@@ -205,9 +207,15 @@ static void end_process(struct afz_aide *aide)
         if (aide->pidfd < 0)
                 return; /* it ends by itself when the pipe does */
         (void)afz_pidfd_signal(aide->pidfd, SIGKILL);
-        while (waitid((idtype_t)AFZ_P_PIDFD, (id_t)aide->pidfd, &info, WEXITED) < 0 &&
-               errno == EINTR)
-                ;
+        /* Gone at once, unless the kernel holds it; then init takes it over. */
+        for (int i = 0; i < REAP_MS; i++) {
+                info.si_pid = 0;
+                if (waitid((idtype_t)AFZ_P_PIDFD, (id_t)aide->pidfd, &info, WEXITED | WNOHANG) <
+                            0 ||
+                    info.si_pid != 0)
+                        break;
+                poll(NULL, 0, 1);
+        }
         close(aide->pidfd);
 }
 

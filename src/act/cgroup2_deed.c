@@ -80,6 +80,9 @@ static int look_need(const struct afz_cgroup2_hold *h, struct afz_pulse *ret)
         for (int i = 0; i < AFZ_HOLD_PARTS; i++)
                 if (h->part[i].dir_fd >= 0 && need_of(&h->part[i], &part) == 0)
                         need += part;
+        /* A run inside this one makes its cgroup beside the leaves. */
+        if (need_of(&h->job, &part) == 0 && part > need)
+                need = part;
         afz_pulse_set(ret, AFZ_PULSE_NEED, need);
         if (h->job.fd[AFZ_CG2_SWAP] >= 0 && afz_cgroup_reread(h->job.fd[AFZ_CG2_SWAP], &swap) == 0)
                 afz_pulse_set(ret, AFZ_PULSE_SWAP, swap);
@@ -118,8 +121,16 @@ int afz_cgroup2_look(void *hold, struct afz_pulse *ret)
         if (r < 0)
                 return r;
         look_stall(h, ret);
+        /* oom_kill also counts what the machine's own OOM killer took; oom is at a limit of ours.
+         */
+        uint64_t at_limit;
         if (key_of(h->job.fd[AFZ_CG2_EVENTS], "oom_kill", &value) == 0)
-                afz_pulse_set(ret, AFZ_PULSE_OOM_KILLS, value);
+                afz_pulse_set(
+                        ret, AFZ_PULSE_OOM_KILLS,
+                        value > 0 && key_of(h->job.fd[AFZ_CG2_EVENTS], "oom", &at_limit) == 0 &&
+                                        at_limit == 0
+                                ? 0
+                                : value);
         if (count_living(h, &value) == 0)
                 afz_pulse_set(ret, AFZ_PULSE_PROCESSES, value);
         return 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cgroup_file.h"
+#include "pidfd.h"
 
 /* A quarter of a second of a 30 MB/s disk: an order never waits longer than that. */
 #define BITE_BYTES (UINT64_C(8) << 20)
@@ -120,15 +121,12 @@ static void close_others(const int *keep, size_t n)
         }
 }
 
-/* Signals of the terminal are for the job; our end is the end of the pipe. */
+/* Signals are for the job; our end is the end of the pipe. */
 static void shut_ears(void)
 {
-        static const int deaf[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGTERM};
-        sigset_t none;
-        for (size_t i = 0; i < sizeof deaf / sizeof deaf[0]; i++)
-                signal(deaf[i], SIG_IGN);
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
+        sigset_t all;
+        sigfillset(&all);
+        sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
 static _Noreturn void run(int dir_fd, int orders_fd)
@@ -143,6 +141,7 @@ static _Noreturn void run(int dir_fd, int orders_fd)
         close_others((int[]){w.orders_fd, w.reclaim_fd, w.high_fd, w.max_fd, w.current_fd}, 5);
         while (take_orders(&w))
                 bite(&w);
+        (void)put(w.high_fd, UINT64_MAX); /* nobody is left who would lift it */
         _exit(0);
 }
 
@@ -161,7 +160,7 @@ int afz_reclaimer_start(int dir_fd, struct afz_reclaimer *ret)
                 close(fds[1]);
                 return err;
         }
-        *ret = (struct afz_reclaimer){.pid = pid, .fd = fds[1]};
+        *ret = (struct afz_reclaimer){.pid = pid, .pidfd = afz_pidfd_open(pid), .fd = fds[1]};
         return 0;
 }
 
@@ -196,7 +195,10 @@ void afz_reclaimer_stop(struct afz_reclaimer *r)
         if (r->pid <= 0)
                 return;
         close(r->fd);
-        kill(r->pid, SIGKILL); /* our own child, not reaped yet: no other process has its pid */
+        if (r->pidfd >= 0) { /* by descriptor: it may be reaped, and its number another's */
+                (void)afz_pidfd_signal(r->pidfd, SIGKILL);
+                close(r->pidfd);
+        }
         for (int i = 0; i < REAP_MS && waitpid(r->pid, NULL, WNOHANG) == 0; i++)
                 poll(NULL, 0, 1);
         *r = (struct afz_reclaimer){.fd = -1};

@@ -14,6 +14,7 @@
 
 struct afz_reclaimer {
         pid_t pid; /* 0: none */
+        int pidfd;
         int fd;
 };
 

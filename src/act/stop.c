@@ -94,8 +94,8 @@ static size_t open_children(const struct afz_env *env, uint64_t parent, int *ret
         return n;
 }
 
-int afz_stop_signal(const struct afz_env *env, pid_t pid, int pidfd, uint64_t start_ticks,
-                    int signal)
+static int tell(const struct afz_env *env, pid_t pid, int pidfd, uint64_t start_ticks, int signal,
+                bool spare_shell)
 {
         int child[MAX_CHILDREN], told = 0;
         int fd = pidfd >= 0 ? pidfd : open_checked(env, (uint64_t)pid, start_ticks);
@@ -106,7 +106,7 @@ int afz_stop_signal(const struct afz_env *env, pid_t pid, int pidfd, uint64_t st
         size_t n = afz_stop_is_shell(env, pid)
                            ? open_children(env, (uint64_t)pid, child, MAX_CHILDREN)
                            : 0;
-        int r = afz_pidfd_signal(fd, signal);
+        int r = afz_pidfd_signal(fd, spare_shell && n > 0 ? 0 : signal);
         for (size_t i = 0; i < n; i++) {
                 told += r == 0 && afz_pidfd_signal(child[i], signal) == 0;
                 close(child[i]);
@@ -114,4 +114,15 @@ int afz_stop_signal(const struct afz_env *env, pid_t pid, int pidfd, uint64_t st
         if (pidfd < 0)
                 close(fd);
         return r < 0 ? r : 1 + told;
+}
+
+int afz_stop_signal(const struct afz_env *env, pid_t pid, int pidfd, uint64_t start_ticks,
+                    int signal)
+{
+        return tell(env, pid, pidfd, start_ticks, signal, false);
+}
+
+int afz_stop_ask(const struct afz_env *env, pid_t pid, int pidfd, int signal)
+{
+        return tell(env, pid, pidfd, 0, signal, true);
 }

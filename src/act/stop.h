@@ -20,6 +20,10 @@
 int afz_stop_signal(const struct afz_env *env, pid_t pid, int pidfd, uint64_t start_ticks,
                     int signal);
 
+/* The same for a signal that asks for something else than an end: a shell itself would die of it,
+ * so only its children get it. */
+int afz_stop_ask(const struct afz_env *env, pid_t pid, int pidfd, int signal);
+
 /* Whether the process runs a shell, by its program's file and by its own name. */
 bool afz_stop_is_shell(const struct afz_env *env, pid_t pid);
 

@@ -19,6 +19,7 @@ static int thaw_v2(const struct afz_env *env, const char *place)
         if (fd < 0)
                 return fd;
         int r = afz_cgroup_write(fd, "cgroup.freeze", "0");
+        (void)afz_cgroup_write(fd, "memory.high", "max");
         close(fd);
         return r;
 }

@@ -16,6 +16,9 @@
 /* Small enough that a pitfall meets it in seconds, large enough for an honest run. */
 #define BUDGET_BYTES (UINT64_C(1) << 30)
 
+/* The trainer's own buffers. */
+#define LEAST_BYTES (UINT64_C(64) << 20)
+
 struct options {
         struct afz_size_or_percent budget;
         uint64_t every_ns, time_ns;
@@ -88,6 +91,10 @@ static int run_demo(const struct afz_invocation *inv)
                 execl(trainer, trainer, "--list-pitfalls", (char *)NULL);
                 return afz_fail(AFZ_EXIT_OWN, "demo: %s: %s", trainer, strerror(errno));
         }
+        if (!opt->budget.is_percent && opt->budget.bytes < LEAST_BYTES)
+                return afz_fail(AFZ_EXIT_USAGE,
+                                "demo: --budget is too small to train in (64M is the "
+                                "least)");
         if (pitfall && !is_pitfall(pitfall))
                 return afz_fail(AFZ_EXIT_USAGE,
                                 "demo: no pitfall '%s'; `antifreeze demo --list` shows them",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "clock.h"
 #include "commands.h"
@@ -38,10 +39,10 @@ static int signal_of(const char *text)
                 return number > 0 && number < 65 && number != SIGKILL && number != SIGSTOP
                                ? (int)number
                                : 0;
-        if (strncmp(text, "SIG", 3) == 0)
+        if (strncasecmp(text, "SIG", 3) == 0)
                 text += 3;
         for (size_t i = 0; i < AFZ_COUNT_OF(names); i++)
-                if (strcmp(names[i].name, text) == 0)
+                if (strcasecmp(names[i].name, text) == 0)
                         return names[i].number;
         return 0;
 }
@@ -119,10 +120,7 @@ static int run_run(const struct afz_invocation *inv)
         if (opt->batch > 0 && !templated)
                 return afz_fail(AFZ_EXIT_OWN, "run: --batch needs {batch} in the command, such as "
                                               "python train.py --batch-size {batch}");
-        if (templated && opt->batch == 0)
-                return afz_fail(AFZ_EXIT_OWN,
-                                "run: the command has {batch}: say where to begin with --batch N");
-        if (opt->restarts > 0 && !templated)
+        if (opt->restarts > 0 && (!templated || opt->batch == 0))
                 return afz_fail(AFZ_EXIT_OWN,
                                 "run: --restarts needs {batch} in the command and --batch N: the "
                                 "same plan would end in the same way");
@@ -147,6 +145,12 @@ static int run_attach(const struct afz_invocation *inv)
         if (!budget_is_sane(&wish))
                 return afz_fail(AFZ_EXIT_OWN,
                                 "attach: --budget is too small for any program (4M is the least)");
+        struct afz_run_ref held;
+        if (afz_run_find(inv->argv[0], &held) == 0 && held.live)
+                return afz_fail(
+                        AFZ_EXIT_OWN,
+                        "attach: run %s holds process %s already; antifreeze set changes it",
+                        held.id, inv->argv[0]);
         order.attach = (pid_t)pid;
         return afz_front_run(&order, &wish, &style);
 }
@@ -275,7 +279,9 @@ const struct afz_command afz_command_run = {
                 "it before anything else suffers. Only the job is ever touched.\n\n"
                 "CMD is run as without us: its input, output, terminal, signals and exit status "
                 "are its own. Exit status 75 says that the job was stopped to protect the machine; "
-                "`antifreeze why` tells more.",
+                "`antifreeze why` tells more. A usage error is 125.\n\n"
+                "run ends when CMD ends. Processes that CMD leaves behind are held on, named, and "
+                "ended after the grace; --policy watch leaves them alone.",
         .operands = run_operands,
         .options = rows,
         .examples = run_examples,

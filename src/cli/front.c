@@ -27,17 +27,19 @@ struct front {
         pid_t guard;
         int fd, signal_fd;
         uint64_t line_ns, end_ns; /* when the next line, and the end of its time, are due; 0: not */
+        bool asked_to_end;        /* SIGTERM was sent at the end of its time */
         bool ended;               /* the guard has said how */
         int code, sig;
 };
 
-static void say_json(const struct afz_word *word)
+static void say_json(const char *run, const struct afz_word *word)
 {
         char buf[1024];
         struct afz_out out = afz_out_to(STDERR_FILENO, buf, sizeof buf);
         struct afz_json j = {.out = &out};
         afz_json_open(&j, '{');
         afz_json_key(&j, "antifreeze"), afz_json_str(&j, word->event);
+        afz_json_key(&j, "run"), afz_json_str(&j, run);
         afz_json_key(&j, "text"), afz_json_str(&j, word->text[0] ? word->text : NULL);
         afz_json_key(&j, "tier"), afz_json_str(&j, afz_tier_name(word->tier));
         afz_json_key(&j, "budget_bytes"), afz_json_u64(&j, word->budget_bytes);
@@ -63,7 +65,8 @@ static void say_json(const struct afz_word *word)
 static void speak(const struct front *f, const struct afz_word *word)
 {
         if (f->style->json) {
-                say_json(word);
+                if (!f->style->quiet || word->urgent || word->kind == AFZ_WORD_ENDED)
+                        say_json(f->run.page->id, word);
                 return;
         }
         if (word->text[0] == '\0' || (f->style->quiet && !word->urgent && !f->order->dry_run))
@@ -128,7 +131,9 @@ static bool hear_all(struct front *f)
 static void pass_on(const struct front *f, const struct signalfd_siginfo *info)
 {
         struct afz_front_word word = {.sig = (int)info->ssi_signo};
-        if (info->ssi_signo == SIGCHLD)
+        /* The kernel sends these to the terminal's whole group; a hang-up to its leader alone. */
+        bool from_terminal = info->ssi_code == SI_KERNEL && info->ssi_signo != SIGHUP;
+        if (info->ssi_signo == SIGCHLD || (from_terminal && !f->order->attach))
                 return;
         if (f->order->attach) {
                 bool leave = info->ssi_signo == SIGINT || info->ssi_signo == SIGTERM ||
@@ -168,9 +173,13 @@ static int timed(struct front *f)
         uint64_t now = now_ns(), next = UINT64_MAX;
         if (f->end_ns != 0 && now >= f->end_ns) {
                 struct afz_front_word word = {.sig = SIGTERM};
-                afz_say("its time is over (--time): it is ended");
+                if (f->asked_to_end)
+                        word.sig = SIGKILL;
+                else
+                        afz_say("its time is over (--time): it is ended");
                 (void)send(f->fd, &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
-                f->end_ns = 0;
+                f->end_ns = f->asked_to_end ? 0 : now + f->order->grace_ns;
+                f->asked_to_end = true;
         }
         if (f->line_ns != 0 && now >= f->line_ns) {
                 char need[AFZ_SIZE_TEXT_CAP], budget[AFZ_SIZE_TEXT_CAP];

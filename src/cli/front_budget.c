@@ -91,9 +91,11 @@ static int make(void *ctx, uint64_t promised_bytes)
                                                       room->swap_free_bytes, &r->tight);
         if (wish->budget_given) {
                 budget.ram_bytes = afz_size_or_percent_of(wish->budget, room->total_bytes);
-                r->cut = budget.ram_bytes > room->limit_bytes;
+                uint64_t most = room->limit_bytes < room->total_bytes ? room->limit_bytes
+                                                                      : room->total_bytes;
+                r->cut = budget.ram_bytes > most;
                 if (r->cut)
-                        budget.ram_bytes = room->limit_bytes;
+                        budget.ram_bytes = most;
                 budget.swap_bytes = afz_swap_default(budget.ram_bytes, room->swap_free_bytes);
                 budget.given = true;
                 r->tight = false;
@@ -122,8 +124,10 @@ static void warn_small(const struct reckoning *r)
                         afz_format_size(small, sizeof small, ours), other->id,
                         afz_format_size(theirs, sizeof theirs, other->budget_bytes));
         else if (r->cut)
-                afz_say("the %s has only %s left: that is the budget",
-                        r->inside[0] ? "run around this one" : "container",
+                afz_say("the %s has only %s: that is the budget",
+                        ours == r->order->ram_total_bytes ? "machine"
+                        : r->inside[0]                    ? "run around this one"
+                                                          : "container",
                         afz_format_size(small, sizeof small, ours));
         else if (r->tight)
                 afz_say("the machine has hardly any memory left: the job gets a small budget");
@@ -147,7 +151,12 @@ int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish
         char why[AFZ_RUN_WHY_CAP] = "";
         look_around(&r);
         err = afz_run_ledger(r.inside, make, &r, why);
+        if (err < 0)
+                afz_sharing_again(&env); /* who made room for us may have it back */
         afz_env_done(&env);
+        /* A scope of its own would take the job out of the run around it. */
+        if (r.inside[0] && order->best_tier == AFZ_TIER_SCOPE)
+                order->best_tier = AFZ_TIER_CGROUP2;
         if (err < 0)
                 return afz_fail(AFZ_EXIT_OWN, "cannot make the run%s%s: %s",
                                 wish->run_dir ? " in " : "", wish->run_dir ? wish->run_dir : "",

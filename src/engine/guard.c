@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "count_of.h"
 #include "guard_state.h"
+#include "pidfd.h"
 #include "proc_stat.h"
 #include "sharing.h"
 
@@ -98,7 +99,7 @@ static bool in_job(void *ctx, pid_t pid)
                         return at != (uint64_t)afz_scout_pid(g->scout);
                 at = stat.ppid;
         }
-        return false;
+        return at > 1; /* so deep that it cannot be told */
 }
 
 static int open_all(struct afz_guard *g)
@@ -148,7 +149,8 @@ static void wait_a_while(struct afz_guard *g)
         size_t n = 0;
         fds[n++] = (struct pollfd){.fd = g->signal_fd, .events = POLLIN};
         fds[n++] = (struct pollfd){.fd = g->front_fd, .events = POLLIN};
-        fds[n++] = (struct pollfd){.fd = g->order->attach ? g->spawn.pidfd : -1, .events = POLLIN};
+        fds[n++] = (struct pollfd){.fd = g->order->attach && !g->root_ended ? g->spawn.pidfd : -1,
+                                   .events = POLLIN};
         if (g->hold.row)
                 fds[n++] = (struct pollfd){.fd = g->hold.row->oom_fd(g->hold.state),
                                            .events = POLLIN | POLLPRI};
@@ -187,7 +189,10 @@ static bool wait_until_gone(struct afz_guard *g, uint64_t ns, bool kill)
                         return false;
                 if (kill)
                         (void)g->hold.row->kill(g->hold.state);
-                g->wake_ns = afz_guard_now(g) + wait_for.look_ns;
+                else
+                        afz_guard_tick(g); /* what CMD left behind is held as CMD was */
+                uint64_t next = afz_guard_now(g) + wait_for.look_ns;
+                g->wake_ns = !kill && g->wake_ns < next ? g->wake_ns : next;
                 wait_a_while(g);
         }
         return true;
@@ -215,6 +220,17 @@ static void sweep_shm(struct afz_guard *g)
                 afz_guard_say_swept(g);
 }
 
+/* A command that ended between two looks: what the kernel says of its largest process. */
+static void note_short_peak(struct afz_guard *g)
+{
+        struct rusage all;
+        struct afz_run_page *page = g->run->page;
+        if (g->order->attach || atomic_load(&page->peak_bytes) > 0 ||
+            getrusage(RUSAGE_CHILDREN, &all) < 0)
+                return;
+        atomic_store(&page->peak_bytes, (uint64_t)all.ru_maxrss * 1024);
+}
+
 /* From exec to CMD's end, or to the end of everything when it was we who ended it. Returns whether
  * something of the job is left. */
 static bool hold_job(struct afz_guard *g)
@@ -225,6 +241,7 @@ static bool hold_job(struct afz_guard *g)
         }
         if (g->detach)
                 return true;
+        note_short_peak(g);
         afz_guard_look(g); /* the last: what the kernel killed stands in the counters now */
         afz_guard_release(g);
         bool ours = g->stop_asked || afz_guard_kernel_killed(g);
@@ -260,8 +277,10 @@ static void end_attempt(struct afz_guard *g)
 }
 
 /* Ends this attempt and makes ready for a smaller one; false: there is none, or nobody wants it. */
-static bool try_again(struct afz_guard *g)
+static bool try_again(struct afz_guard *g, bool left)
 {
+        if (left)
+                return false;
         if (!g->stop_asked && !afz_guard_kernel_killed(g))
                 return false;
         struct afz_restart_plan next;
@@ -280,7 +299,10 @@ static bool try_again(struct afz_guard *g)
         if (afz_scout_start(&g->scout) < 0)
                 return false;
         g->root_ended = g->root_signaled = g->stop_asked = g->user_stopped = false;
-        g->killed = false;
+        g->killed = g->slowed = false;
+        g->oom_kills_seen = 0;
+        g->parts = 0;
+        g->ack = AFZ_ACK_NONE;
         g->root_status = 0;
         g->asked_ns = g->stop_ns = 0;
         g->stop_cause = AFZ_CAUSE_NONE;
@@ -297,7 +319,7 @@ static void finish(struct afz_guard *g, bool left)
         afz_scout_dismiss(g->scout); /* so that nobody has to wait for it later */
         afz_guard_outcome(g, &outcome);
         (void)afz_run_write(g->run, &outcome);
-        if (left && !g->detach)
+        if (left && !g->detach && g->hold.row)
                 afz_guard_say_survivor(g, ends);
         afz_guard_say_ended(g, &outcome);
         if (!left || g->detach)
@@ -305,7 +327,6 @@ static void finish(struct afz_guard *g, bool left)
         if (g->front_fd >= 0)
                 close(g->front_fd);
         g->front_fd = -1;
-        atomic_store(&g->run->page->budget_bytes, 0); /* what CMD did not take is for others now */
         if (ends && !wait_until_gone(g, g->order->grace_ns, false))
                 (void)wait_until_gone(g, wait_for.gone_ns, true);
 }
@@ -332,10 +353,12 @@ int afz_guard_main(const struct afz_guard_order *order, struct afz_run *run, int
                 .order = order,
                 .run = run,
                 .front_fd = fd,
+                .front_pidfd = afz_pidfd_open(getppid()),
                 .signal_fd = -1,
                 .budget = order->budget,
                 .lines = afz_lines_of(&order->budget, order->ram_total_bytes),
         };
+        run->page->front_pid = getppid();
         run->page->guard_pid = getpid();
         int r = open_all(&g);
         if (r >= 0 && order->batch > 0)
@@ -352,7 +375,7 @@ int afz_guard_main(const struct afz_guard_order *order, struct afz_run *run, int
                 if (r < 0 || order->dry_run)
                         break;
                 bool left = hold_job(&g);
-                if (try_again(&g))
+                if (try_again(&g, left))
                         continue;
                 finish(&g, left);
                 break;

@@ -4,6 +4,9 @@
 
 #include "clock.h"
 #include "guard_state.h"
+#include "quantity.h"
+
+#define SIZE(bytes) afz_format_size((char[AFZ_SIZE_TEXT_CAP]){0}, AFZ_SIZE_TEXT_CAP, (bytes))
 
 void afz_guard_did(struct afz_guard *g, enum afz_action action)
 {
@@ -82,9 +85,14 @@ static void stop(struct afz_guard *g, const struct afz_decision *decision, enum 
         g->killed |= action == AFZ_ACTION_KILL;
         switch (action) {
         case AFZ_ACTION_INTERRUPT:
+                afz_guard_say(g, "interrupt", true,
+                              "%s: it is asked to end (SIGINT), and may still save",
+                              cause_words(decision->cause));
                 (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0, SIGINT);
                 break;
         case AFZ_ACTION_TERMINATE:
+                afz_guard_say(g, "terminate", true, "%s: it is asked to end (SIGTERM)",
+                              cause_words(decision->cause));
                 (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0, SIGTERM);
                 break;
         default:
@@ -97,39 +105,64 @@ static void tell(struct afz_guard *g, const struct afz_decision *decision)
 {
         uint64_t need = 0;
         (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
-        double gb = 1 << 30, limit = (double)g->lines.hard_bytes / gb;
         double rate = (double)decision->slope_bytes_per_s;
         afz_guard_did(g, AFZ_ACTION_TELL);
         if (decision->cause == AFZ_CAUSE_BUDGET && g->parts > 0)
                 afz_guard_warn_part(g);
         if (decision->storm)
                 afz_guard_say(g, "warn", false, "it starts processes without end");
-        else if (decision->cause == AFZ_CAUSE_BUDGET && rate > 0)
+        else if (decision->cause == AFZ_CAUSE_BUDGET && rate > 0 && need < g->lines.hard_bytes)
                 afz_guard_say(g, "warn", false,
-                              "it needs %.2f of the %.2f GB it may use and grows by %.0f MB/s: "
-                              "full in %.1f s",
-                              (double)need / gb, limit, rate / (1 << 20),
+                              "it needs %s of the %s it may use and grows by %.0f MB/s: full in "
+                              "%.1f s",
+                              SIZE(need), SIZE(g->lines.hard_bytes), rate / (1 << 20),
                               ((double)g->lines.hard_bytes - (double)need) / rate);
         else if (decision->cause == AFZ_CAUSE_BUDGET)
-                afz_guard_say(g, "warn", false, "it needs %.2f of the %.2f GB it may use",
-                              (double)need / gb, limit);
+                afz_guard_say(g, "warn", false, "it needs %s of the %s it may use", SIZE(need),
+                              SIZE(g->lines.hard_bytes));
         else if (decision->cause == AFZ_CAUSE_PRESSURE && g->report.other.grown_bytes > 0)
                 afz_guard_say(g, "warn", false,
-                              "the machine is short of memory (%s outside of the job grew by %.1f "
-                              "GB): the job is slowed down",
-                              g->report.other.name, (double)g->report.other.grown_bytes / gb);
+                              "the machine is short of memory (%s outside of the job grew by %s): "
+                              "the job is slowed down",
+                              g->report.other.name, SIZE(g->report.other.grown_bytes));
         else if (decision->cause != AFZ_CAUSE_KERNEL || !g->server) /* told already */
                 afz_guard_say(g, "warn", false, "%s", cause_words(decision->cause));
 }
 
+/* A program that does not handle the signal would die of it. A shell hands it to its children. */
+static bool handles(struct afz_guard *g, int sig)
+{
+        char path[32], buf[8192];
+        struct afz_span text, line;
+        uint64_t caught;
+        snprintf(path, sizeof path, "%d/status", (int)g->spawn.pid);
+        if (afz_stop_is_shell(&g->env, g->spawn.pid) ||
+            afz_env_read_record(&g->env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text) < 0)
+                return true;
+        while (afz_span_take_line(&text, &line) == 0)
+                if (afz_span_take_prefix(&line, "SigCgt:") == 0) {
+                        line = afz_span_trim(line);
+                        return afz_span_take_hex(&line, &caught) < 0 || caught >> (sig - 1) & 1;
+                }
+        return true;
+}
+
 static void checkpoint(struct afz_guard *g)
 {
+        const struct afz_guard_order *order = g->order;
+        if (order->checkpoint_signal && !order->checkpoint_cmd &&
+            !(g->control && afz_control_can_checkpoint(g->control)) &&
+            !handles(g, order->checkpoint_signal)) {
+                afz_guard_say(g, "checkpoint", true,
+                              "not asked to save: it does not handle the --checkpoint-signal, and "
+                              "would end by it");
+                return;
+        }
         afz_guard_release(g);
         note_asked(g);
         afz_guard_did(g, AFZ_ACTION_CHECKPOINT);
         if (afz_checkpoint_ask(&g->checkpoint, afz_guard_now(g)) == AFZ_CHECKPOINT_SIGNAL)
-                (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0,
-                                      g->order->checkpoint_signal);
+                (void)afz_stop_ask(&g->env, g->spawn.pid, g->spawn.pidfd, order->checkpoint_signal);
         afz_guard_say(g, "checkpoint", false, "asked the job to save a checkpoint");
 }
 

@@ -39,9 +39,7 @@ static void forward(struct afz_guard *g, int sig)
 {
         if (g->root_ended || g->spawn.pid <= 0)
                 return;
-        /* A frozen job could not see it, and whoever sends a signal wants it seen. */
-        if (sig != SIGSTOP && sig != SIGTSTP)
-                afz_guard_release(g);
+        /* A braked job sees it when the brake is lifted, in less than a second. */
         if (g->spawn.pidfd >= 0)
                 (void)afz_pidfd_signal(g->spawn.pidfd, sig);
         else /* our own child, not reaped yet: the pid is still its */
@@ -75,8 +73,6 @@ static bool missed_job(const struct afz_guard *g, const struct signalfd_siginfo 
         if (!g->hold.row || g->hold.row->tier == AFZ_TIER_NONE || g->order->attach ||
             info->ssi_code != SI_USER)
                 return false;
-        if (info->ssi_pid == 1)
-                return true;
         snprintf(path, sizeof path, "%u/comm", info->ssi_pid);
         return afz_env_read_head(&g->env, AFZ_ROOT_PROC, path, buf, sizeof buf, &name) == 0 &&
                afz_span_eq(afz_span_trim(name), "systemd");
@@ -139,8 +135,11 @@ static void root_changed(struct afz_guard *g, const siginfo_t *info)
                         g, &(struct afz_word){.kind = AFZ_WORD_STOPPED, .code = info->si_status});
                 break;
         case CLD_CONTINUED:
-                if (g->user_stopped)
+                if (g->user_stopped) {
                         afz_ladder_gap(&g->ladder);
+                        if (g->front_pidfd >= 0) /* CMD alone was continued: so is its stand-in */
+                                (void)afz_pidfd_signal(g->front_pidfd, SIGCONT);
+                }
                 g->user_stopped = false;
                 break;
         default:

@@ -12,6 +12,7 @@
 #include "pidfd.h"
 #include "proc_stat.h"
 #include "role.h"
+#include "roster.h"
 
 static const struct {
         int oom_score_adj; /* should the kernel have to choose all the same, it takes the job */
@@ -41,11 +42,17 @@ static uint64_t most_tasks(void)
         return tasks > hold_setting.tasks_least ? tasks : hold_setting.tasks_least;
 }
 
+/* Tier none sees no more than AFZ_ROSTER_MAX; a storm must show before that. */
+#define MOST_SEEN (AFZ_ROSTER_MAX * 3 / 4)
+
 static uint64_t most_processes(const struct afz_guard *g)
 {
         uint64_t most = most_tasks();
         uint64_t room = hold_setting.forks_least + g->budget.ram_bytes / hold_setting.fork_bytes;
-        return g->hold.row->tier == AFZ_TIER_NONE && room < most ? room : most;
+        if (g->hold.row->tier != AFZ_TIER_NONE)
+                return most;
+        room = room < MOST_SEEN ? room : MOST_SEEN;
+        return room < most ? room : most;
 }
 
 /* All tasks of the machine: the fourth word of /proc/loadavg is "running/all". */

@@ -46,7 +46,8 @@ struct afz_guard_ending {
 struct afz_guard {
         const struct afz_guard_order *order;
         struct afz_run *run;
-        int front_fd;  /* -1: the front is gone */
+        int front_fd; /* -1: the front is gone */
+        int front_pidfd;
         int signal_fd; /* all signals */
         struct afz_env env;
         struct afz_host_pulse host;

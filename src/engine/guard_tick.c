@@ -8,6 +8,9 @@
 /* What need not be in every look is done once in this time. */
 #define SLOW_NS (500 * AFZ_NS_PER_MS)
 
+/* A report of the scout counts for so long. */
+#define STALE_NS (3 * AFZ_NS_PER_S)
+
 /* A limit is moved only for a change that matters: each move makes the kernel look for pages. */
 #define BUDGET_STEP_BYTES (UINT64_C(64) << 20)
 
@@ -27,6 +30,8 @@ static void add_unmapped(struct afz_guard *g, struct afz_pulse *pulse)
         if (g->hold.row->tier != AFZ_TIER_NONE || !afz_pulse_get(pulse, AFZ_PULSE_NEED, &need))
                 return;
         (void)afz_scout_read(g->scout, &g->report);
+        if (g->report.t_ns + STALE_NS < pulse->t_ns) /* the scout hangs: what it saw may be gone */
+                return;
         afz_pulse_set(pulse, AFZ_PULSE_NEED, need + g->report.shm.unmapped_bytes);
 }
 
@@ -67,7 +72,8 @@ void afz_guard_set_budget(struct afz_guard *g, const struct afz_budget *budget)
 {
         /* Held by looking, its lines are all the limit it has. */
         int r = g->hold.row->limit(g->hold.state, budget);
-        if (r < 0 && r != -EOPNOTSUPP)
+        /* -EAGAIN: the kernel is still making room, and will have the lower limit soon. */
+        if (r < 0 && r != -EOPNOTSUPP && r != -EAGAIN)
                 return;
         struct afz_run_page *page = g->run->page;
         page->budget_given = budget->given;
@@ -205,8 +211,11 @@ static enum afz_ack hear_checkpoint(struct afz_guard *g)
         const char *words = afz_checkpoint_words(&g->checkpoint);
         bool news = ack != g->ack && (ack == AFZ_ACK_SAVED || ack == AFZ_ACK_CANNOT);
         g->ack = ack;
-        if (news && words[0] != '\0')
-                afz_guard_say(g, "checkpoint", false, "checkpoint: %s", words);
+        if (news)
+                afz_guard_say(g, "checkpoint", false, "checkpoint: %s",
+                              words[0] != '\0'       ? words
+                              : ack == AFZ_ACK_SAVED ? "saved"
+                                                     : "not saved");
         return ack;
 }
 
@@ -223,6 +232,11 @@ void afz_guard_tick(struct afz_guard *g)
                 return;
         hold_to_swap(g);
         afz_ladder_step(&g->ladder, pulse, hear_checkpoint(g), &g->decision);
+        if (g->stop_asked && !g->killed && g->ladder.stage == AFZ_STAGE_CALM) {
+                g->stop_asked = false; /* it freed what it had to, and goes on */
+                g->stop_ns = 0;
+                g->stop_cause = AFZ_CAUSE_NONE;
+        }
         uint64_t pace = afz_pace_ns(&g->lines, pulse, g->report.fill_bytes_per_s);
         g->wake_ns = pulse->t_ns + pace;
         if (g->decision.wake_ns != 0 && g->decision.wake_ns < g->wake_ns)

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,8 +8,13 @@
 
 #include "clock.h"
 #include "guard_state.h"
+#include "quantity.h"
 
-#define GB(bytes) ((double)(bytes) / (1 << 30))
+/* A front that is stopped, or whose terminal is (Ctrl-S), may take so long to hear the end. */
+#define LAST_WORD_MS 5000
+
+#define GB(bytes)    ((double)(bytes) / (1 << 30))
+#define SIZE(bytes)  afz_format_size((char[AFZ_SIZE_TEXT_CAP]){0}, AFZ_SIZE_TEXT_CAP, (bytes))
 
 void afz_guard_send(struct afz_guard *g, const struct afz_word *word)
 {
@@ -20,6 +26,9 @@ void afz_guard_send(struct afz_guard *g, const struct afz_word *word)
         w.budget_bytes = g->budget.ram_bytes;
         w.swap_bytes = g->budget.swap_bytes;
         (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &w.need_bytes);
+        /* Nobody is to be held any more when the last word is said, so it may wait a little. */
+        if (w.kind == AFZ_WORD_ENDED || w.kind == AFZ_WORD_FAILED)
+                (void)poll(&(struct pollfd){.fd = g->front_fd, .events = POLLOUT}, 1, LAST_WORD_MS);
         (void)send(g->front_fd, &w, sizeof w, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -74,20 +83,25 @@ void afz_guard_say_started(struct afz_guard *g, const char *lacking)
         (void)afz_host_pulse_read(&g->host, false, &pulse);
         (void)afz_pulse_get(&pulse, AFZ_PULSE_AVAILABLE, &available);
         if (order->policy == AFZ_POLICY_WATCH) {
-                snprintf(text, cap, "watched only (--policy watch): no limits are set");
+                snprintf(text, cap, "%s, watched only (--policy watch): no limits are set",
+                         g->run->page->id);
         } else {
-                int n = snprintf(text, cap, "%s: may use %.1f of %.1f GB (others use %.1f)%s",
-                                 tier_words(tier), GB(g->budget.ram_bytes), GB(total),
+                int n = snprintf(text, cap, "%s, %s: may use %.*f of %.1f GB (others use %.1f)%s",
+                                 g->run->page->id, tier_words(tier),
+                                 g->budget.ram_bytes < (UINT64_C(1) << 30) ? 2 : 1,
+                                 GB(g->budget.ram_bytes), GB(total),
                                  GB(total > available ? total - available : 0),
                                  order->budget.given ? "" : "; --budget changes it");
                 if (tier == AFZ_TIER_NONE && n > 0 && (size_t)n < cap)
                         snprintf(text + n, cap - (size_t)n,
                                  "; `antifreeze doctor` tells how to hold it better");
         }
-        if (order->dry_run) {
+        if (order->dry_run && order->policy != AFZ_POLICY_WATCH) {
                 size_t n = strlen(text);
-                snprintf(text + n, cap - n, "\nswap: %.1f GB more; begins to act at %.2f GB",
-                         GB(g->budget.swap_bytes), GB(g->lines.act_bytes));
+                snprintf(text + n, cap - n,
+                         "\nswap: %s more; braked and asked to save from %s on, stopped at %s",
+                         SIZE(g->budget.swap_bytes), SIZE(g->lines.act_bytes),
+                         SIZE(g->lines.stop_bytes));
                 n = strlen(text);
                 if (lacking[0] != '\0')
                         snprintf(text + n, cap - n, "\nnot to be had: %s", lacking);
@@ -131,7 +145,8 @@ static struct afz_end end_of(const struct afz_guard *g)
 {
         if (g->detach)
                 return (struct afz_end){AFZ_END_UNKNOWN, -1};
-        if (afz_guard_kernel_killed(g) && (g->root_signaled || g->root_status != 0))
+        if (afz_guard_kernel_killed(g) &&
+            (g->order->attach || g->root_signaled || g->root_status != 0))
                 return (struct afz_end){AFZ_END_OOM_KILLED, SIGKILL};
         if (g->stop_asked)
                 return (struct afz_end){AFZ_END_STOPPED, g->root_signaled ? g->root_status : -1};
@@ -152,23 +167,28 @@ static void evidence(const struct afz_guard *g, struct afz_verdict *v)
 {
         const struct afz_run_page *page = g->run->page;
         int n = 0;
-        snprintf(v->evidence[n++], sizeof *v->evidence,
-                 "peak need %.2f GB of %.2f GB RAM and %.2f GB swap allowed", GB(page->peak_bytes),
-                 GB(g->budget.ram_bytes), GB(g->budget.swap_bytes));
+        if (g->order->policy == AFZ_POLICY_WATCH)
+                snprintf(v->evidence[n++], sizeof *v->evidence, "peak need %s",
+                         SIZE(page->peak_bytes));
+        else
+                snprintf(v->evidence[n++], sizeof *v->evidence,
+                         "peak need %s; %s of RAM and %s of swap were allowed",
+                         SIZE(page->peak_bytes), SIZE(g->budget.ram_bytes),
+                         SIZE(g->budget.swap_bytes));
         if (g->report.largest.pid > 0)
-                snprintf(v->evidence[n++], sizeof *v->evidence, "%s (pid %llu) held most: %.2f GB",
+                snprintf(v->evidence[n++], sizeof *v->evidence, "%s (pid %llu) held most: %s",
                          g->report.largest.name, (unsigned long long)g->report.largest.pid,
-                         GB(g->report.largest.bytes));
+                         SIZE(g->report.largest.bytes));
         if (g->stop_asked && g->decision.slope_bytes_per_s > 0)
                 snprintf(v->evidence[n++], sizeof *v->evidence, "it grew by %.0f MB/s at the end",
                          (double)g->decision.slope_bytes_per_s / (1 << 20));
         const char *saved = afz_checkpoint_words(&g->checkpoint);
         if (saved[0] != '\0')
                 snprintf(v->evidence[n++], sizeof *v->evidence, "checkpoint: %.140s", saved);
-        if (n < 4 && g->report.other.grown_bytes > (UINT64_C(64) << 20))
+        if (n < 4 && g->stop_asked && g->report.other.grown_bytes > (UINT64_C(64) << 20))
                 snprintf(v->evidence[n++], sizeof *v->evidence,
-                         "outside of the job, %s grew by %.2f GB meanwhile", g->report.other.name,
-                         GB(g->report.other.grown_bytes));
+                         "outside of the job, %s grew by %s meanwhile", g->report.other.name,
+                         SIZE(g->report.other.grown_bytes));
 }
 
 static void stopped_verdict(const struct afz_guard *g, struct afz_verdict *v)
@@ -187,8 +207,8 @@ static void stopped_verdict(const struct afz_guard *g, struct afz_verdict *v)
                 v->confidence = 0.7;
                 snprintf(v->summary, sizeof v->summary,
                          "stopped to protect the machine, which stayed short of memory while the "
-                         "job was slowed down: it held %.2f GB%s%s",
-                         GB(g->stop_need_bytes),
+                         "job was slowed down: it held %s%s%s",
+                         SIZE(g->stop_need_bytes),
                          g->report.other.grown_bytes > 0 ? "; most growth was by " : "",
                          g->report.other.grown_bytes > 0 ? g->report.other.name : "");
                 snprintf(v->fix, sizeof v->fix,
@@ -198,9 +218,9 @@ static void stopped_verdict(const struct afz_guard *g, struct afz_verdict *v)
                 v->id = "host-exhaustion";
                 v->confidence = 0.95;
                 snprintf(v->summary, sizeof v->summary,
-                         "stopped to protect the machine: the job needed %.2f GB of the %.2f GB it "
+                         "stopped to protect the machine: the job needed %s and grew, of the %s it "
                          "may use",
-                         GB(g->stop_need_bytes), GB(g->lines.hard_bytes));
+                         SIZE(g->stop_need_bytes), SIZE(g->lines.hard_bytes));
                 snprintf(v->fix, sizeof v->fix,
                          "a smaller batch, streaming the data, or freeing what is kept between "
                          "steps; if the RAM is there, --budget raises the limit");
@@ -213,28 +233,75 @@ static void oom_verdict(const struct afz_guard *g, struct afz_verdict *v)
         v->level = "act";
         v->confidence = 0.98;
         snprintf(v->summary, sizeof v->summary,
-                 "the kernel stopped the job at the limit that protects the machine (%.2f GB): it "
-                 "grew faster than it could be stopped gently",
-                 GB(g->lines.hard_bytes));
+                 "the kernel stopped the job at the limit that protects the machine (%s): it grew "
+                 "faster than it could be stopped gently",
+                 SIZE(g->budget.ram_bytes));
         snprintf(v->fix, sizeof v->fix,
                  "a smaller batch, or streaming the data; if the RAM is "
                  "there, --budget raises the limit");
+}
+
+/* Ended by a signal that was not ours. */
+static void signal_verdict(const struct afz_guard *g, int sig, struct afz_verdict *v)
+{
+        v->id = "killed-externally";
+        v->confidence = 0.8;
+        if (is_crash(sig)) {
+                v->id = "crash";
+                snprintf(v->summary, sizeof v->summary, "it crashed (%s)", strsignal(sig));
+                snprintf(v->fix, sizeof v->fix,
+                         "look at its last lines; python -X faulthandler shows where");
+        } else if (sig == g->order->checkpoint_signal && g->run->page->did[AFZ_ACTION_CHECKPOINT]) {
+                v->id = "checkpoint-signal";
+                snprintf(v->summary, sizeof v->summary,
+                         "our --checkpoint-signal (%s) ended it: it does not handle that signal",
+                         strsignal(sig));
+                snprintf(v->fix, sizeof v->fix,
+                         "let the program handle it, or save by --checkpoint-cmd");
+        } else if (sig == SIGINT) {
+                v->level = "ok";
+                snprintf(v->summary, sizeof v->summary, "it was interrupted (Ctrl-C or SIGINT)");
+        } else if (sig == SIGPIPE) {
+                v->level = "ok";
+                snprintf(v->summary, sizeof v->summary, "who read its output went away (SIGPIPE)");
+        } else {
+                snprintf(v->summary, sizeof v->summary, "somebody ended it (%s), not Antifreeze",
+                         strsignal(sig));
+        }
+}
+
+static void clean_verdict(const struct afz_guard *g, struct afz_verdict *v)
+{
+        uint64_t peak = g->run->page->peak_bytes;
+        v->id = "clean";
+        v->level = "ok";
+        if (g->order->policy == AFZ_POLICY_WATCH)
+                snprintf(v->summary, sizeof v->summary, "it ended well; it needed %s", SIZE(peak));
+        else if (g->plan.attempt > 0)
+                snprintf(v->summary, sizeof v->summary,
+                         "it ended well with batch %llu and accumulation %llu, after larger ones "
+                         "did not fit; it needed %s of %s",
+                         (unsigned long long)g->plan.batch, (unsigned long long)g->plan.accum,
+                         SIZE(peak), SIZE(g->lines.hard_bytes));
+        else
+                snprintf(v->summary, sizeof v->summary,
+                         "nothing was wrong: it needed %s of the %s it may use", SIZE(peak),
+                         SIZE(g->lines.hard_bytes));
 }
 
 static void own_verdict(const struct afz_guard *g, const struct afz_end *end, struct afz_verdict *v)
 {
         v->level = "warn";
         v->confidence = 0.9;
-        if (end->how == AFZ_END_SIGNAL && is_crash(end->code)) {
-                v->id = "crash";
-                snprintf(v->summary, sizeof v->summary, "it crashed (%s)", strsignal(end->code));
-                snprintf(v->fix, sizeof v->fix,
-                         "look at its last lines; python -X faulthandler shows where");
-        } else if (end->how == AFZ_END_SIGNAL) {
-                v->id = "killed-externally";
-                v->confidence = 0.8;
-                snprintf(v->summary, sizeof v->summary, "somebody ended it (%s), not Antifreeze",
-                         strsignal(end->code));
+        if (end->how == AFZ_END_SIGNAL) {
+                signal_verdict(g, end->code, v);
+        } else if (end->how == AFZ_END_UNKNOWN) {
+                v->id = "not-known";
+                v->level = "unknown";
+                v->confidence = 1;
+                snprintf(v->summary, sizeof v->summary, "%s",
+                         g->detach ? "it was let go and runs on"
+                                   : "it ended; only its parent knows how");
         } else if (end->how == AFZ_END_EXIT && end->code != 0) {
                 v->id = "exception";
                 v->confidence = 0.6;
@@ -253,11 +320,7 @@ static void own_verdict(const struct afz_guard *g, const struct afz_end *end, st
                          "fewer notebooks at once, or less data in one; if the RAM is there, "
                          "--budget raises the limit");
         } else {
-                v->id = "clean";
-                v->level = "ok";
-                snprintf(v->summary, sizeof v->summary,
-                         "nothing was wrong: it needed %.2f of the %.2f GB it may use",
-                         GB(g->run->page->peak_bytes), GB(g->lines.hard_bytes));
+                clean_verdict(g, v);
         }
 }
 

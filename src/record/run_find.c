@@ -42,7 +42,8 @@ static int offer_page(void *ctx, const struct afz_run_entry *entry)
         if (s->pid == 0) {
                 offer(s, entry->id);
         } else if (afz_run_page_read(entry->fd, &page) == 0 && afz_run_is_held(entry->fd) &&
-                   (page.guard_pid == (int32_t)s->pid || page.root_pid == (int32_t)s->pid)) {
+                   (page.front_pid == (int32_t)s->pid || page.guard_pid == (int32_t)s->pid ||
+                    page.root_pid == (int32_t)s->pid)) {
                 offer(s, entry->id);
         }
         return 0;

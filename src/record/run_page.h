@@ -34,7 +34,7 @@ struct afz_run_page {
         char inside[AFZ_RUN_ID_CAP];   /* the run that this one is a part of; "": none */
         int64_t started_s;             /* wall clock, for people */
         uint64_t started_ns;           /* CLOCK_BOOTTIME */
-        int32_t guard_pid, root_pid;
+        int32_t front_pid, guard_pid, root_pid;
         uint32_t tier, policy;
         bool budget_given;
         _Atomic uint64_t budget_bytes, swap_bytes, need_bytes, peak_bytes, gpu_peak_bytes;
