@@ -85,6 +85,7 @@ struct afz_guard {
         bool root_signaled; /* by a signal */
         bool detach;
         uint64_t asked_ns;        /* when it was first asked to save or to end; 0: never */
+        uint64_t calm_ns;         /* since when it is calm though it was asked to end; 0: not */
         uint64_t stop_ns;         /* when the ladder first killed or asked to end; 0: never */
         uint64_t stop_need_bytes; /* the need then */
         enum afz_cause stop_cause;

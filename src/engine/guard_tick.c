@@ -8,6 +8,9 @@
 /* What need not be in every look is done once in this time. */
 #define SLOW_NS (500 * AFZ_NS_PER_MS)
 
+/* A program that was told to end is through with its cleaning up after this time. */
+#define FORGIVE_NS (10 * AFZ_NS_PER_S)
+
 /* A report of the scout counts for so long. */
 #define STALE_NS (3 * AFZ_NS_PER_S)
 
@@ -219,6 +222,23 @@ static enum afz_ack hear_checkpoint(struct afz_guard *g)
         return ack;
 }
 
+/* A job that was asked to end, freed what it had to and goes on is as if it had not been asked. One
+ * that is about to end frees its memory as well: hence the wait. */
+static void forgive(struct afz_guard *g)
+{
+        if (!g->stop_asked || g->killed || g->ladder.stage != AFZ_STAGE_CALM) {
+                g->calm_ns = 0;
+                return;
+        }
+        if (g->calm_ns == 0)
+                g->calm_ns = g->pulse.t_ns;
+        if (g->pulse.t_ns - g->calm_ns < FORGIVE_NS)
+                return;
+        g->stop_asked = false;
+        g->stop_ns = 0;
+        g->stop_cause = AFZ_CAUSE_NONE;
+}
+
 void afz_guard_tick(struct afz_guard *g)
 {
         afz_guard_look(g);
@@ -232,11 +252,7 @@ void afz_guard_tick(struct afz_guard *g)
                 return;
         hold_to_swap(g);
         afz_ladder_step(&g->ladder, pulse, hear_checkpoint(g), &g->decision);
-        if (g->stop_asked && !g->killed && g->ladder.stage == AFZ_STAGE_CALM) {
-                g->stop_asked = false; /* it freed what it had to, and goes on */
-                g->stop_ns = 0;
-                g->stop_cause = AFZ_CAUSE_NONE;
-        }
+        forgive(g);
         uint64_t pace = afz_pace_ns(&g->lines, pulse, g->report.fill_bytes_per_s);
         g->wake_ns = pulse->t_ns + pace;
         if (g->decision.wake_ns != 0 && g->decision.wake_ns < g->wake_ns)
