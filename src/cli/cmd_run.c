@@ -22,6 +22,7 @@ struct options {
         int policy;
         const char *run_dir, *checkpoint_signal, *checkpoint_cmd;
         bool dry_run, quiet, json;
+        bool no_probe, no_agent; /* there is neither yet: both are as asked */
 };
 
 /* "USR1", "SIGUSR1" or a number; 0 when it is no signal that can be handled. */
@@ -224,6 +225,12 @@ static const struct afz_option rows[] = {
          .complete = AFZ_COMPLETE_DIR,
          .offset = offsetof(struct options, run_dir),
          .help = "The run's own folder, instead of one in the history of runs."},
+        {.name = "no-probe",
+         .offset = offsetof(struct options, no_probe),
+         .help = "Preload nothing into the job. (Nothing is preloaded yet.)"},
+        {.name = "no-agent",
+         .offset = offsetof(struct options, no_agent),
+         .help = "Do not enter Python programs. (None is entered yet.)"},
         {.name = "dry-run",
          .offset = offsetof(struct options, dry_run),
          .help = "Print tier, budget and limits; start nothing."},
