@@ -13,14 +13,10 @@
 #include <unistd.h>
 
 #include "aide_work.h"
+#include "fds.h"
 #include "pidfd.h"
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-
 /* Descriptors that are closed one by one where the kernel cannot do it at once (before 5.9). */
-#define CLOSE_ONE_BY_ONE 4096
 
 struct stopped {
         uint64_t pid, start_ticks;
@@ -83,25 +79,14 @@ static void thaw(const struct afz_env *env, struct page *page)
         }
 }
 
-static void close_between(int first, int last)
-{
-        if (first > last || syscall(SYS_close_range, first, last, 0U) == 0)
-                return;
-        for (int fd = first; fd <= last && fd < CLOSE_ONE_BY_ONE; fd++)
-                close(fd);
-}
-
 /* A pipe of the job that we kept open would never end for its reader. */
 static void close_others(int keep, int keep_too)
 {
-        int low = keep < keep_too ? keep : keep_too, high = keep < keep_too ? keep_too : keep;
         int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
         for (int fd = 0; null_fd >= 0 && fd < 3; fd++)
-                if (fd != low && fd != high)
+                if (fd != keep && fd != keep_too)
                         dup2(null_fd, fd);
-        close_between(3, low - 1);
-        close_between(low + 1, high - 1);
-        close_between(high + 1, INT32_MAX);
+        afz_fds_close_but((int[]){0, 1, 2, keep, keep_too}, 5);
 }
 
 static void on_orphaned(int signal)

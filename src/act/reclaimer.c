@@ -11,20 +11,13 @@
 #include <unistd.h>
 
 #include "cgroup_file.h"
+#include "fds.h"
 #include "pidfd.h"
 
 /* A quarter of a second of a 30 MB/s disk: an order never waits longer than that. */
 #define BITE_BYTES (UINT64_C(8) << 20)
 /* A killed process is gone at once unless the disk holds it; then init takes it over. */
 #define REAP_MS 100
-/* More descriptors than a program of ours ever has, for kernels without close_range (before 5.9).
- */
-#define FD_MAX 4096
-
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-
 enum op { OP_SQUEEZE, OP_HIGH, OP_MAX };
 
 /* Smaller than PIPE_BUF: whole or not at all. */
@@ -103,24 +96,6 @@ static void bite(struct work *w)
         w->left = r < 0 ? 0 : w->left - bytes;
 }
 
-static void close_others(const int *keep, size_t n)
-{
-        int from = 0;
-        for (;;) { /* the kept ones in rising order, and what lies between them closed */
-                int next = -1;
-                for (size_t i = 0; i < n; i++)
-                        if (keep[i] >= from && (next < 0 || keep[i] < next))
-                                next = keep[i];
-                unsigned last = next < 0 ? ~0U : (unsigned)next - 1;
-                if (next != from && syscall(SYS_close_range, (unsigned)from, last, 0U) < 0)
-                        for (int fd = from; fd < FD_MAX && (unsigned)fd <= last; fd++)
-                                close(fd);
-                if (next < 0)
-                        return;
-                from = next + 1;
-        }
-}
-
 /* Signals are for the job; our end is the end of the pipe. */
 static void shut_ears(void)
 {
@@ -138,7 +113,7 @@ static _Noreturn void run(int dir_fd, int orders_fd)
         w.max_fd = afz_cgroup_open(dir_fd, "memory.max", O_WRONLY);
         w.current_fd = afz_cgroup_open(dir_fd, "memory.current", O_RDONLY);
         /* Nobody shall wait for the end of a pipe that only we still hold open. */
-        close_others((int[]){w.orders_fd, w.reclaim_fd, w.high_fd, w.max_fd, w.current_fd}, 5);
+        afz_fds_close_but((int[]){w.orders_fd, w.reclaim_fd, w.high_fd, w.max_fd, w.current_fd}, 5);
         while (take_orders(&w))
                 bite(&w);
         (void)put(w.high_fd, UINT64_MAX); /* nobody is left who would lift it */

@@ -8,16 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef SYS_close_range
-#define SYS_close_range 436 /* Linux 5.9 */
-#endif
+#include "fds.h"
 
 enum { OURS = 3, EXIT_NOT_RUN = 127 };
 
@@ -41,16 +37,9 @@ int afz_checkpoint_helper_read(int fd, struct afz_checkpoint_word *ret)
 /* The guard holds locks and sockets that must end with it and not with us. */
 static void keep_only(int fd)
 {
-        struct rlimit files;
         if (fd != OURS)
                 (void)dup2(fd, OURS);
-        if (syscall(SYS_close_range, OURS + 1, ~0U, 0) == 0)
-                return;
-        int most = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 65536
-                           ? (int)files.rlim_cur
-                           : 65536;
-        for (int i = OURS + 1; i < most; i++)
-                close(i);
+        afz_fds_close_but((int[]){0, 1, 2, OURS}, 4);
 }
 
 /* The terminal's keys are CMD's, and so is stdout: who reads it waits for its end, and must not

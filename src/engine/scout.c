@@ -1,6 +1,5 @@
 #include "scout.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fds.h"
 #include "scout_loop.h"
 #include "scout_shared.h"
 
@@ -32,23 +32,6 @@ struct afz_scout {
 
 /* ---- the child ---- */
 
-static void close_behind(int last)
-{
-#ifdef SYS_close_range
-        if (syscall(SYS_close_range, (unsigned)last + 1, ~0U, 0) == 0)
-                return;
-#endif
-        DIR *dir = opendir("/proc/self/fd");
-        const struct dirent *e;
-        while (dir && (e = readdir(dir))) {
-                int fd = atoi(e->d_name);
-                if (fd > last && fd != dirfd(dir))
-                        close(fd);
-        }
-        if (dir)
-                closedir(dir);
-}
-
 /* Nothing of the guard's stays open: its lock on the run would outlive it, and whoever reads the
  * job's output would wait for us. */
 static void keep_one_fd(int root_fd)
@@ -57,7 +40,7 @@ static void keep_one_fd(int root_fd)
                 dup2(root_fd, ROOT_FD);
                 close(root_fd);
         }
-        close_behind(ROOT_FD);
+        afz_fds_close_but((int[]){0, 1, 2, ROOT_FD}, 4);
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         for (int i = 0; i < 3 && null >= 0; i++)
                 dup2(null, i);

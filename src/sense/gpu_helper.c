@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fds.h"
 
 /* ---- the child ---- */
 
@@ -25,20 +26,6 @@ static void reset_signals(void)
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void close_from(unsigned first, unsigned last)
-{
-        if (first > last)
-                return;
-#ifdef SYS_close_range
-        if (syscall(SYS_close_range, first, last, 0) == 0)
-                return;
-#endif
-        struct rlimit limit = {.rlim_cur = 1024};
-        (void)getrlimit(RLIMIT_NOFILE, &limit);
-        for (unsigned fd = first; fd <= last && fd < limit.rlim_cur; fd++)
-                close((int)fd);
 }
 
 /* Only the two descriptors that it needs stay, behind a closed 0, 1 and 2: a library that prints
@@ -53,10 +40,7 @@ static void keep_two_fds(int *a, int *b)
         int null = open("/dev/null", O_RDWR);
         for (int i = 0; i < 3 && null >= 0; i++)
                 dup2(null, i);
-        int low = *a < *b ? *a : *b, high = *a < *b ? *b : *a;
-        close_from(3, (unsigned)low - 1);
-        close_from((unsigned)low + 1, (unsigned)high - 1);
-        close_from((unsigned)high + 1, ~0U);
+        afz_fds_close_but((int[]){0, 1, 2, *a, *b}, 5);
 }
 
 static void update_cpu(struct afz_gpu_link *link)
