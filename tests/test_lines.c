@@ -31,8 +31,8 @@ static void lines_of_budgets(void **state)
                 {128, 0, 32, 16}, /* the least headroom, the least margin */
                 {256, 0, 32, 16},
                 {1000, 0, 100, 25},
-                {1000, 250, 115, 28,
-                 100}, /* swap counts, and the RAM that is kept for saving not */
+                /* swap counts, but not its last eighth, nor the RAM that is kept for saving */
+                {1000, 248, 111, 27, 131},
                 {10240, 0, 1024, 256},
                 {65536, 0, 2048, 256}, /* the most of both */
         };

@@ -197,12 +197,12 @@ static void tell_part_killed(struct afz_guard *g)
         g->oom_kills_seen = kills;
 }
 
-/* Growth beyond the slow line goes at the pace of swap. A job that is asked to save or to end gets
+/* Growth beyond the slow line goes at the pace of swap. A job that was asked to save, and can, gets
  * the rest of its RAM for that. */
 static void hold_to_swap(struct afz_guard *g)
 {
         bool slow = g->order->policy != AFZ_POLICY_WATCH && g->lines.slow_bytes != UINT64_MAX &&
-                    g->ladder.stage < AFZ_STAGE_ASKED;
+                    !(g->ladder.stage == AFZ_STAGE_ASKED && g->ladder.setup.can_checkpoint);
         if (slow != g->slowed &&
             g->hold.row->slow(g->hold.state, slow ? g->lines.slow_bytes : UINT64_MAX) >= 0)
                 g->slowed = slow;

@@ -11,6 +11,7 @@ static const struct {
         uint64_t low_percent;
         uint64_t headroom_percent, headroom_least, headroom_most, headroom_share;
         uint64_t margin_percent, margin_least, margin_most, margin_share;
+        uint64_t swap_last_part;
         uint64_t floor_bytes, container_percent, swap_percent, again_percent, again_bytes;
         uint64_t fill_bytes_per_s, pace_least_ns, pace_most_ns, near_act_ns, near_low_ns;
 } limit = {
@@ -28,6 +29,8 @@ static const struct {
                                      * the bit that the kernel charges beyond our need */
         .margin_most = 256 * MIB,   /* the kernel's charge is never that far from need */
         .margin_share = 50,         /* % of the headroom that it may take at most */
+        .swap_last_part = 8,        /* of the swap allowance is left alone: a job that has all of it
+                                     * is parked at slow, stands still, and looks as if it fitted */
         .floor_bytes = 64 * MIB,    /* an interpreter starts in this */
         .container_percent = 90,    /* of what a container has left: its limit kills, too */
         .swap_percent = 25,         /* of the budget: more in swap than that is thrashing */
@@ -83,7 +86,7 @@ struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_tota
 {
         uint64_t slow = budget->swap_bytes > 0 ? budget->ram_bytes - headroom_of(budget->ram_bytes)
                                                : budget->ram_bytes;
-        uint64_t hard = plus(slow, budget->swap_bytes);
+        uint64_t hard = plus(slow, budget->swap_bytes - budget->swap_bytes / limit.swap_last_part);
         uint64_t room = headroom_of(hard);
         uint64_t margin =
                 within(percent(room, limit.margin_percent), limit.margin_least, limit.margin_most);
