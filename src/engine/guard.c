@@ -299,7 +299,7 @@ static bool try_again(struct afz_guard *g, bool left)
         if (afz_scout_start(&g->scout) < 0)
                 return false;
         g->root_ended = g->root_signaled = g->stop_asked = g->user_stopped = false;
-        g->killed = g->slowed = false;
+        g->killed = g->slowed = g->unparked = false;
         g->oom_kills_seen = 0;
         g->parts = 0;
         g->ack = AFZ_ACK_NONE;

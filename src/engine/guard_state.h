@@ -90,6 +90,8 @@ struct afz_guard {
         uint64_t stop_need_bytes; /* the need then */
         enum afz_cause stop_cause;
         bool stop_storm;
+        uint64_t park_ns, park_need, park_stall_ns; /* the window in which it may be parked */
+        bool unparked;                              /* it was, and is not slowed any more */
         bool slowed;     /* growth beyond the slow line goes at the pace of swap */
         bool killed;     /* SIGKILL was among it */
         bool stop_asked; /* interrupt, terminate or kill was done */

@@ -11,6 +11,12 @@
 /* A program that was told to end is through with its cleaning up after this time. */
 #define FORGIVE_NS (10 * AFZ_NS_PER_S)
 
+/* Parked: RAM full to so much of the slow line, need within so many bytes, half of this time stood.
+ */
+#define PARKED_PERCENT 97
+#define PARKED_BYTES   (UINT64_C(4) << 20)
+#define PARKED_NS      (8 * AFZ_NS_PER_S)
+
 /* A report of the scout counts for so long. */
 #define STALE_NS (3 * AFZ_NS_PER_S)
 
@@ -197,11 +203,51 @@ static void tell_part_killed(struct afz_guard *g)
         g->oom_kills_seen = kills;
 }
 
+/* Whether the kernel has parked it at the slow line: its RAM is full to there, it neither grows nor
+ * shrinks, and most of its time it stands. Looked at over whole windows. */
+static bool is_parked(struct afz_guard *g)
+{
+        uint64_t need, swap, stall, now = g->pulse.t_ns;
+        if (!afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need) ||
+            !afz_pulse_get(&g->pulse, AFZ_PULSE_SWAP, &swap) ||
+            !afz_pulse_get(&g->pulse, AFZ_PULSE_JOB_STALL, &stall))
+                return false;
+        bool full =
+                need - (swap < need ? swap : need) >= g->lines.slow_bytes / 100 * PARKED_PERCENT;
+        bool moves = need > g->park_need + PARKED_BYTES || need + PARKED_BYTES < g->park_need;
+        bool whole = now - g->park_ns >= PARKED_NS;
+        bool stands = whole && stall - g->park_stall_ns >= PARKED_NS / 2;
+        if (!full || moves || whole) {
+                g->park_ns = now;
+                g->park_need = need;
+                g->park_stall_ns = stall;
+        }
+        return full && !moves && stands;
+}
+
+/* It gets the rest of its RAM, and the lines move to where that ends. */
+static void unpark(struct afz_guard *g)
+{
+        uint64_t hard = g->park_need + (g->budget.ram_bytes - g->lines.slow_bytes);
+        struct afz_ladder_setup setup = g->ladder.setup;
+        if (hard < g->lines.hard_bytes) {
+                g->lines.stop_bytes = hard - (g->lines.hard_bytes - g->lines.stop_bytes);
+                g->lines.act_bytes = hard - (g->lines.hard_bytes - g->lines.act_bytes);
+                g->lines.hard_bytes = hard;
+                setup.lines = g->lines;
+                afz_ladder_change(&g->ladder, &setup);
+        }
+        g->unparked = true;
+}
+
 /* Growth beyond the slow line goes at the pace of swap. A job that was asked to save, and can, gets
  * the rest of its RAM for that. */
 static void hold_to_swap(struct afz_guard *g)
 {
+        if (g->slowed && !g->unparked && is_parked(g))
+                unpark(g);
         bool slow = g->order->policy != AFZ_POLICY_WATCH && g->lines.slow_bytes != UINT64_MAX &&
+                    !g->unparked &&
                     !(g->ladder.stage == AFZ_STAGE_ASKED && g->ladder.setup.can_checkpoint);
         if (slow != g->slowed &&
             g->hold.row->slow(g->hold.state, slow ? g->lines.slow_bytes : UINT64_MAX) >= 0)
