@@ -89,11 +89,11 @@ bench: ## measure what Antifreeze itself costs
 	@bench/run $(BUILD)
 
 .PHONY: lab
-lab: lab-programs ## run 12 telling cells of the freeze lab, three times each (some 50 minutes; x86-64 Debian)
+lab: lab-programs ## run 12 telling cells of the freeze lab, three times each (some 45 minutes; x86-64 Debian)
 	@lab/lab --build $(BUILD)
 
 .PHONY: lab-full
-lab-full: lab-programs ## the whole matrix of the freeze lab, once (most of a day)
+lab-full: lab-programs ## the whole matrix of the freeze lab, once (some eight hours)
 	@lab/lab --build $(BUILD) --full
 
 .PHONY: lab-programs
