@@ -261,8 +261,10 @@ SERVER = """\
 import os, subprocess, sys, threading
 def follow(name, p):
     for line in p.stdout:
-        print(name, line.strip(), flush=True)
-    print(name, "ended", p.wait(), flush=True)
+        say(f"{name} {line.strip()}")
+    say(f"{name} ended {p.wait()}")
+def say(line):  # one write: the lines of two threads must not mix
+    os.write(1, (line + chr(10)).encode())
 kernels = {}
 for name in "ab":
     kernels[name] = subprocess.Popen([sys.executable, "-m", "ipykernel_launcher", "-f", f"kernel-{name}.json"], text=True,
