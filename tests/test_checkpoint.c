@@ -247,8 +247,8 @@ static void test_helper_dies(void **state)
         assert_int_equal(afz_checkpoint_ask(&c, S), AFZ_CHECKPOINT_SIGNAL);
         assert_int_equal(kill(helper, SIGKILL), 0);
         assert_int_equal(waitpid(helper, NULL, 0), helper);
-        afz_checkpoint_reaped(&c, helper, -1);
-        afz_checkpoint_reaped(&c, 1, 0);
+        afz_checkpoint_reaped(&c, helper);
+        afz_checkpoint_reaped(&c, 1);
         assert_int_equal(wait_for_command(&c, S), AFZ_ACK_CANNOT);
         assert_int_equal(afz_checkpoint_ask(&c, 2 * S), AFZ_CHECKPOINT_SIGNAL);
         assert_int_equal(afz_checkpoint_turn(&c, 2 * S), AFZ_ACK_ASKED);

@@ -15,6 +15,7 @@
 #include "aide_work.h"
 #include "fds.h"
 #include "pidfd.h"
+#include "proc_read.h"
 
 /* Descriptors that are closed one by one where the kernel cannot do it at once (before 5.9). */
 
@@ -71,7 +72,7 @@ static void thaw(const struct afz_env *env, struct page *page)
         uint32_t n = atomic_load(&page->stops);
         while (n-- > 0) {
                 const struct stopped *s = &stop_list(page)[n];
-                int fd = afz_aide_open(env, s->pid, s->start_ticks);
+                int fd = afz_proc_open(env, s->pid, s->start_ticks);
                 if (fd < 0)
                         continue;
                 (void)afz_pidfd_signal(fd, SIGCONT);

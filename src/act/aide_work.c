@@ -9,7 +9,7 @@
 
 #include "count_of.h"
 #include "pidfd.h"
-#include "proc_stat.h"
+#include "proc_read.h"
 
 #ifndef MADV_PAGEOUT
 #define MADV_PAGEOUT 21
@@ -26,36 +26,6 @@ static int read_file(const struct afz_env *env, uint64_t pid, const char *file, 
         snprintf(path, sizeof path, "%llu/%s", (unsigned long long)pid, file);
         int r = afz_env_read(env, AFZ_ROOT_PROC, path, buf, cap, ret);
         return r == -ENOENT ? -ESRCH : r;
-}
-
-static int check(const struct afz_env *env, uint64_t pid, uint64_t start_ticks,
-                 struct afz_proc_stat *ret)
-{
-        char buf[1024];
-        struct afz_span text;
-        struct afz_proc_stat st;
-        int r = read_file(env, pid, "stat", buf, sizeof buf, &text);
-        if (r >= 0)
-                r = afz_proc_stat_parse(text, &st);
-        if (r < 0)
-                return r;
-        if (st.start_ticks != start_ticks)
-                return -ESRCH;
-        *ret = st;
-        return 0;
-}
-
-int afz_aide_open(const struct afz_env *env, uint64_t pid, uint64_t start_ticks)
-{
-        struct afz_proc_stat st;
-        int fd = afz_pidfd_open((pid_t)pid);
-        if (fd < 0)
-                return fd;
-        int r = check(env, pid, start_ticks, &st);
-        if (r == 0)
-                return fd;
-        close(fd);
-        return r;
 }
 
 /* Offsets into struct afz_need_pss. */
@@ -100,7 +70,7 @@ void afz_aide_read_pss(const struct afz_env *env, struct afz_aide_row *row)
         if (r >= 0 && n < AFZ_COUNT_OF(pss_keys))
                 r = -ENODATA;
         if (r >= 0)
-                r = check(env, row->pid, row->start_ticks, &st);
+                r = afz_proc_stat_check(env, row->pid, row->start_ticks, buf, &st);
         if (r >= 0) {
                 row->faults = st.minor_faults;
                 row->inherits = (st.flags & AFZ_PF_FORKNOEXEC) != 0;
@@ -112,7 +82,7 @@ void afz_aide_read_pss(const struct afz_env *env, struct afz_aide_row *row)
 
 void afz_aide_release(const struct afz_env *env, struct afz_aide_row *row)
 {
-        int fd = afz_aide_open(env, row->pid, row->start_ticks);
+        int fd = afz_proc_open(env, row->pid, row->start_ticks);
         row->result = fd < 0 ? fd : afz_pidfd_release_memory(fd);
         if (fd >= 0)
                 close(fd);
@@ -162,7 +132,7 @@ uint64_t afz_aide_squeeze(const struct afz_env *env, struct afz_aide_row *row, u
 {
         char path[48], line[512];
         uint64_t done = 0, start, end;
-        int fd = afz_aide_open(env, row->pid, row->start_ticks), error = 0;
+        int fd = afz_proc_open(env, row->pid, row->start_ticks), error = 0;
         snprintf(path, sizeof path, "%llu/maps", (unsigned long long)row->pid);
         int maps_fd = fd >= 0 ? afz_env_open(env, AFZ_ROOT_PROC, path, 0) : -1;
         FILE *maps = maps_fd >= 0 ? fdopen(maps_fd, "re") : NULL;

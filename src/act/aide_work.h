@@ -4,9 +4,6 @@
  */
 #include "aide.h"
 
-/* The descriptor of that very process, or -errno; -ESRCH: it is gone. */
-int afz_aide_open(const struct afz_env *env, uint64_t pid, uint64_t start_ticks);
-
 void afz_aide_read_pss(const struct afz_env *env, struct afz_aide_row *row);
 void afz_aide_release(const struct afz_env *env, struct afz_aide_row *row);
 

@@ -10,6 +10,7 @@
 
 #include "cgroup_file.h"
 #include "cgroup_walk.h"
+#include "fds.h"
 
 static int say(char *why, int err, const char *what)
 {
@@ -18,13 +19,6 @@ static int say(char *why, int err, const char *what)
         else
                 snprintf(why, AFZ_HOLD_WHY_CAP, "%s: %s", what, strerror(-err));
         return err;
-}
-
-static void close_fd(int *fd)
-{
-        if (*fd >= 0)
-                close(*fd);
-        *fd = -1;
 }
 
 /* Limits that the kernel has and that are worth it, but that nothing depends on. */
@@ -103,7 +97,7 @@ static int build(struct afz_cgroup2_hold *h, const struct afz_hold_plan *plan, p
                 r = set_limits(h, plan, why);
         if (r >= 0 && h->own)
                 r = move_in(h, plan, pid, keeper, keeper_fd, why);
-        close_fd(&keeper_fd);
+        afz_fd_close(&keeper_fd);
         return r;
 }
 
@@ -247,8 +241,8 @@ static void put_keeper_back(struct afz_cgroup2_hold *h)
         struct move_back m = {.dir_fd = afz_cgroup2_origin(h->env, 0)};
         if (keeper_fd >= 0 && m.dir_fd >= 0)
                 (void)afz_cgroup_each_pid(keeper_fd, move_one_back, &m);
-        close_fd(&keeper_fd);
-        close_fd(&m.dir_fd);
+        afz_fd_close(&keeper_fd);
+        afz_fd_close(&m.dir_fd);
 }
 
 /* Whatever of ours is still beside the job (the scout's GPU helper, say, in the driver's hands)
@@ -289,9 +283,9 @@ void afz_cgroup2_close(void *hold)
         afz_cgroup2_group_close(&h->main);
         for (int i = 0; i < AFZ_HOLD_PARTS; i++)
                 afz_cgroup2_group_close(&h->part[i]);
-        close_fd(&h->parent_fd);
-        close_fd(&h->base_fd);
-        close_fd(&h->origin_fd);
-        close_fd(&h->oom_fd);
+        afz_fd_close(&h->parent_fd);
+        afz_fd_close(&h->base_fd);
+        afz_fd_close(&h->origin_fd);
+        afz_fd_close(&h->oom_fd);
         free(h);
 }

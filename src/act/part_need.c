@@ -5,7 +5,7 @@
 
 #include "cgroup_walk.h"
 #include "count_of.h"
-#include "proc_stat.h"
+#include "proc_read.h"
 #include "tree_need.h"
 
 /* More than a notebook starts; those beyond count as if they shared nothing. */
@@ -38,9 +38,7 @@ static int take_in(void *ctx, pid_t pid)
         struct afz_proc_stat stat;
         struct afz_span text;
         char path[32], buf[8192];
-        snprintf(path, sizeof path, "%d/stat", (int)pid);
-        if (afz_env_read_record(part->env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text) < 0 ||
-            afz_proc_stat_parse(text, &stat) < 0)
+        if (afz_proc_stat_read(part->env, p.pid, buf, &stat) < 0)
                 return 0;
         p.ppid = stat.ppid;
         p.inherits = (stat.flags & AFZ_PF_FORKNOEXEC) != 0;

@@ -10,6 +10,7 @@
 #include "dir.h"
 #include "map.h"
 #include "pidfd.h"
+#include "proc_read.h"
 
 static const struct {
         uint64_t share;      /* a look that took t is followed by none for this many t */
@@ -47,34 +48,20 @@ struct afz_roster {
         } spare[AFZ_ROSTER_SPARES];
         unsigned spares;
         size_t slots, count, holes, fds_kept, fds_max;
-        uint64_t dropped;
         size_t candidates;
         struct candidate candidate[AFZ_ROSTER_MAX];
         uint16_t order[AFZ_ROSTER_MAX];
         struct afz_roster_row row[AFZ_ROSTER_MAX];
 };
 
-static int read_stat(const struct afz_env *env, uint64_t pid, struct afz_proc_stat *ret)
-{
-        char path[40], buf[1024];
-        struct afz_span text;
-        snprintf(path, sizeof path, "%llu/stat", (unsigned long long)pid);
-        int r = afz_env_read_record(env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text);
-        if (r < 0)
-                return r == -ENOENT ? -ESRCH : r;
-        r = afz_proc_stat_parse(text, ret);
-        ret->comm = (struct afz_span){0}; /* it points into our buffer */
-        return r;
-}
-
 int afz_roster_stat(struct afz_roster *t, struct afz_roster_row *row, struct afz_proc_stat *ret)
 {
+        char buf[AFZ_PROC_STAT_CAP];
         struct afz_proc_stat st;
-        int r = read_stat(t->env, row->pid, &st);
+        int r = afz_proc_stat_check(t->env, row->pid, row->start_ticks, buf, &st);
         if (r < 0)
                 return r;
-        if (st.start_ticks != row->start_ticks)
-                return -ESRCH;
+        st.comm = (struct afz_span){0}; /* it points into our buffer */
         row->ppid = st.ppid;
         row->pgrp = st.pgrp;
         row->session = st.session;
@@ -108,20 +95,6 @@ static struct afz_roster_row *free_row(struct afz_roster *t)
         return t->slots < AFZ_ROSTER_MAX ? &t->row[t->slots++] : NULL;
 }
 
-/* The descriptor is of the process whose stat we read if that still tells the same start. */
-static int open_pidfd(struct afz_roster *t, uint64_t pid, uint64_t start_ticks)
-{
-        struct afz_proc_stat st;
-        int fd = t->env->fixture_fd < 0 ? afz_pidfd_open((pid_t)pid) : -ENOSYS;
-        if (fd < 0)
-                return fd;
-        int r = read_stat(t->env, pid, &st);
-        if (r == 0 && st.start_ticks == start_ticks)
-                return fd;
-        close(fd);
-        return r < 0 ? r : -ESRCH;
-}
-
 static void open_files(struct afz_roster *t, struct afz_roster_row *row)
 {
         char path[40];
@@ -130,7 +103,8 @@ static void open_files(struct afz_roster *t, struct afz_roster_row *row)
                 return;
         snprintf(path, sizeof path, "%llu/statm", (unsigned long long)row->pid);
         int statm = afz_env_open(t->env, AFZ_ROOT_PROC, path, 0);
-        int pidfd = open_pidfd(t, row->pid, row->start_ticks);
+        int pidfd = t->env->fixture_fd < 0 ? afz_proc_open(t->env, row->pid, row->start_ticks)
+                                           : -ENOSYS;
         row->statm_fd = statm >= 0 ? statm : -1;
         row->pidfd = pidfd >= 0 ? pidfd : -1;
         t->fds_kept += (size_t)(row->statm_fd >= 0) + (size_t)(row->pidfd >= 0);
@@ -149,10 +123,8 @@ static struct afz_roster_row *join(struct afz_roster *t, const struct candidate 
                                    const struct afz_roster_row *parent)
 {
         struct afz_roster_row *row = free_row(t);
-        if (!row) {
-                t->dropped++;
+        if (!row)
                 return NULL;
-        }
         unsigned depth = c->pid == t->root ? 0 : parent ? parent->depth + 1U : 1U;
         *row = (struct afz_roster_row){
                 .pid = c->pid,
@@ -226,8 +198,9 @@ static bool is_ours(struct afz_roster *t, const struct candidate *c,
 
 static void note_candidate(struct afz_roster *t, uint64_t pid, uint64_t inode)
 {
+        char buf[AFZ_PROC_STAT_CAP];
         struct afz_proc_stat st;
-        if (t->candidates == AFZ_ROSTER_MAX || read_stat(t->env, pid, &st) < 0)
+        if (t->candidates == AFZ_ROSTER_MAX || afz_proc_stat_read(t->env, pid, buf, &st) < 0)
                 return; /* asked again at the next look */
         /* A number is given out again only when no session or group has it any more: what a dead
          * member founded under it is over. */
@@ -390,9 +363,10 @@ int afz_roster_new(const struct afz_env *env, pid_t root, pid_t guard, struct af
                 r = afz_map_new(limit.strangers, &t->stranger);
         if (r >= 0)
                 r = afz_map_new(AFZ_ROSTER_MAX, &t->founder);
+        char buf[AFZ_PROC_STAT_CAP];
         struct afz_proc_stat st;
         if (r >= 0)
-                r = read_stat(env, t->root, &st);
+                r = afz_proc_stat_read(env, t->root, buf, &st);
         if (r < 0) {
                 afz_roster_free(t);
                 return r;
@@ -425,11 +399,6 @@ size_t afz_roster_slots(const struct afz_roster *t)
 struct afz_roster_row *afz_roster_at(struct afz_roster *t, size_t index)
 {
         return &t->row[index];
-}
-
-size_t afz_roster_count(const struct afz_roster *t)
-{
-        return t->count;
 }
 
 struct afz_roster_row *afz_roster_find(const struct afz_roster *t, uint64_t pid)
@@ -472,15 +441,11 @@ int afz_roster_signal(struct afz_roster *t, struct afz_roster_row *row, int sign
 {
         if (row->pidfd >= 0)
                 return afz_pidfd_signal(row->pidfd, signal);
-        int fd = open_pidfd(t, row->pid, row->start_ticks);
+        int fd = t->env->fixture_fd < 0 ? afz_proc_open(t->env, row->pid, row->start_ticks)
+                                        : -ENOSYS;
         if (fd < 0)
                 return fd;
         int r = afz_pidfd_signal(fd, signal);
         close(fd);
         return r;
-}
-
-uint64_t afz_roster_dropped(const struct afz_roster *t)
-{
-        return t->dropped;
 }

@@ -65,7 +65,6 @@ int afz_roster_update(struct afz_roster *roster, bool hurry,
 /* Rows stand at 0..slots-1, with holes (pid 0); the place is steady for a life. */
 size_t afz_roster_slots(const struct afz_roster *roster);
 struct afz_roster_row *afz_roster_at(struct afz_roster *roster, size_t index);
-size_t afz_roster_count(const struct afz_roster *roster);
 struct afz_roster_row *afz_roster_find(const struct afz_roster *roster, uint64_t pid);
 
 /* The rows' places from the root downwards; returns how many. The list is the roster's own, good
@@ -81,8 +80,5 @@ int afz_roster_stat(struct afz_roster *roster, struct afz_roster_row *row,
 
 /* To that process and no other. -ESRCH: it is gone. */
 int afz_roster_signal(struct afz_roster *roster, struct afz_roster_row *row, int signal);
-
-/* Members that did not fit since birth. */
-uint64_t afz_roster_dropped(const struct afz_roster *roster);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fds.h"
 #include "pidfd.h"
 
 /* As shells have it. */
@@ -123,13 +124,6 @@ static _Noreturn void child(const struct afz_spawn_plan *plan, char **env, int g
         _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
-static void close_fd(int *fd)
-{
-        if (*fd >= 0)
-                close(*fd);
-        *fd = -1;
-}
-
 int afz_spawn_start(const struct afz_spawn_plan *plan, struct afz_spawn *ret)
 {
         int go[2] = {-1, -1}, fail[2] = {-1, -1};
@@ -146,11 +140,11 @@ int afz_spawn_start(const struct afz_spawn_plan *plan, struct afz_spawn *ret)
                 child(plan, env, go[0], fail[1], parent);
         }
         free(env);
-        close_fd(&go[0]);
-        close_fd(&fail[1]);
+        afz_fd_close(&go[0]);
+        afz_fd_close(&fail[1]);
         if (r < 0) {
-                close_fd(&go[1]);
-                close_fd(&fail[0]);
+                afz_fd_close(&go[1]);
+                afz_fd_close(&fail[0]);
                 return r;
         }
         int pidfd = afz_pidfd_open(pid);
@@ -164,7 +158,7 @@ static void reap(struct afz_spawn *spawn)
         while (waitpid(spawn->pid, NULL, 0) < 0 && errno == EINTR)
                 ;
         spawn->pid = 0;
-        close_fd(&spawn->pidfd);
+        afz_fd_close(&spawn->pidfd);
 }
 
 /* A child that died while it waited has closed its end: the word would raise SIGPIPE here. */
@@ -187,11 +181,11 @@ int afz_spawn_go(struct afz_spawn *spawn)
         int error = 0;
         ssize_t n;
         int r = give_word(spawn->go_fd);
-        close_fd(&spawn->go_fd);
+        afz_fd_close(&spawn->go_fd);
         do
                 n = read(spawn->fail_fd, &error, sizeof error);
         while (n < 0 && errno == EINTR);
-        close_fd(&spawn->fail_fd);
+        afz_fd_close(&spawn->fail_fd);
         if (r == 0 && n != (ssize_t)sizeof error)
                 return 0;
         reap(spawn);
@@ -201,12 +195,12 @@ int afz_spawn_go(struct afz_spawn *spawn)
 void afz_spawn_done(struct afz_spawn *spawn)
 {
         bool waits = spawn->go_fd >= 0 && spawn->pid > 0;
-        close_fd(&spawn->go_fd); /* the end of the pipe is its end */
-        close_fd(&spawn->fail_fd);
+        afz_fd_close(&spawn->go_fd); /* the end of the pipe is its end */
+        afz_fd_close(&spawn->fail_fd);
         if (waits) {
                 if (spawn->pidfd >= 0)
                         (void)afz_pidfd_signal(spawn->pidfd, SIGKILL);
                 reap(spawn);
         }
-        close_fd(&spawn->pidfd);
+        afz_fd_close(&spawn->pidfd);
 }

@@ -8,7 +8,7 @@
 #include "count_of.h"
 #include "dir.h"
 #include "pidfd.h"
-#include "proc_stat.h"
+#include "proc_read.h"
 
 /* More than a pipeline has. */
 enum { MAX_CHILDREN = 64 };
@@ -26,21 +26,9 @@ static bool is_shell_name(struct afz_span name)
         return false;
 }
 
-static int read_stat(const struct afz_env *env, uint64_t pid, char *buf, size_t cap,
-                     struct afz_proc_stat *ret)
-{
-        char path[40];
-        struct afz_span text;
-        snprintf(path, sizeof path, "%llu/stat", (unsigned long long)pid);
-        int r = afz_env_read(env, AFZ_ROOT_PROC, path, buf, cap, &text);
-        if (r < 0)
-                return r == -ENOENT ? -ESRCH : r;
-        return afz_proc_stat_parse(text, ret);
-}
-
 bool afz_stop_is_shell(const struct afz_env *env, pid_t pid)
 {
-        char path[40], target[4096], buf[1024];
+        char path[40], target[4096], buf[AFZ_PROC_STAT_CAP];
         struct afz_proc_stat st;
         snprintf(path, sizeof path, "%d/exe", (int)pid);
         ssize_t n = afz_env_readlink(env, AFZ_ROOT_PROC, path, target, sizeof target);
@@ -55,22 +43,13 @@ bool afz_stop_is_shell(const struct afz_env *env, pid_t pid)
                 if (!afz_span_eq(name, "busybox") && !afz_span_eq(name, "toybox"))
                         return false;
         }
-        return read_stat(env, (uint64_t)pid, buf, sizeof buf, &st) == 0 && is_shell_name(st.comm);
+        return afz_proc_stat_read(env, (uint64_t)pid, buf, &st) == 0 && is_shell_name(st.comm);
 }
 
 /* A descriptor of the process that has this start; 0: whichever has the number now. */
 static int open_checked(const struct afz_env *env, uint64_t pid, uint64_t start_ticks)
 {
-        char buf[1024];
-        struct afz_proc_stat st;
-        int fd = afz_pidfd_open((pid_t)pid);
-        if (fd < 0 || start_ticks == 0)
-                return fd;
-        int r = read_stat(env, pid, buf, sizeof buf, &st);
-        if (r == 0 && st.start_ticks == start_ticks)
-                return fd;
-        close(fd);
-        return r < 0 ? r : -ESRCH;
+        return start_ticks == 0 ? afz_pidfd_open((pid_t)pid) : afz_proc_open(env, pid, start_ticks);
 }
 
 /* Direct children, as descriptors; returns how many. */
@@ -80,11 +59,11 @@ static size_t open_children(const struct afz_env *env, uint64_t parent, int *ret
         size_t n = 0;
         int r = afz_dir_open(&dir, env, AFZ_ROOT_PROC, ".");
         while (r >= 0 && n < cap && (r = afz_dir_next(&dir)) > 0) {
-                char buf[1024];
+                char buf[AFZ_PROC_STAT_CAP];
                 struct afz_proc_stat st;
                 uint64_t pid;
                 if (afz_dir_name_u64(&dir, &pid) < 0 ||
-                    read_stat(env, pid, buf, sizeof buf, &st) < 0 || st.ppid != parent)
+                    afz_proc_stat_read(env, pid, buf, &st) < 0 || st.ppid != parent)
                         continue;
                 int fd = open_checked(env, pid, st.start_ticks);
                 if (fd >= 0)

@@ -9,14 +9,8 @@
 
 #include "cgroup_file.h"
 #include "cgroup_walk.h"
+#include "fds.h"
 #include "pidfd.h"
-
-static void close_fd(int *fd)
-{
-        if (*fd >= 0)
-                close(*fd);
-        *fd = -1;
-}
 
 int afz_cgroup1_parents(const struct afz_env *env, const struct afz_cgroup_path *path,
                         int ret[AFZ_CONTROLLERS])
@@ -97,9 +91,9 @@ int afz_cgroup1_make(const int parent[AFZ_CONTROLLERS], const char *name, uint32
 void afz_cgroup1_drop(struct afz_cgroup1 *group, const int parent[AFZ_CONTROLLERS],
                       const char *name, enum afz_controller controller)
 {
-        close_fd(&group->dir[controller]);
+        afz_fd_close(&group->dir[controller]);
         if (controller == AFZ_CG_FREEZER)
-                close_fd(&group->freezer_fd);
+                afz_fd_close(&group->freezer_fd);
         if (group->made >> controller & 1)
                 (void)afz_cgroup_remove(parent[controller], name);
         group->made &= ~(1U << controller);
@@ -108,10 +102,10 @@ void afz_cgroup1_drop(struct afz_cgroup1 *group, const int parent[AFZ_CONTROLLER
 void afz_cgroup1_close(struct afz_cgroup1 *group)
 {
         for (int i = 0; i < AFZ_CONTROLLERS; i++)
-                close_fd(&group->dir[i]);
-        close_fd(&group->stat_fd);
-        close_fd(&group->oom_fd);
-        close_fd(&group->freezer_fd);
+                afz_fd_close(&group->dir[i]);
+        afz_fd_close(&group->stat_fd);
+        afz_fd_close(&group->oom_fd);
+        afz_fd_close(&group->freezer_fd);
 }
 
 int afz_cgroup1_move(const int dir[AFZ_CONTROLLERS], pid_t pid, uint32_t *ret_in)

@@ -9,6 +9,7 @@
 
 #include "cgroup_file.h"
 #include "cgroup_walk.h"
+#include "fds.h"
 #include "pidfd.h"
 #include "tier_cgroup1.h"
 #include "tree.h"
@@ -31,13 +32,6 @@ static int say(char *why, int err, const char *what)
 void afz_cgroup1_part_name(unsigned part, char buf[16])
 {
         snprintf(buf, 16, "part-%u", part);
-}
-
-static void close_fd(int *fd)
-{
-        if (*fd >= 0)
-                close(*fd);
-        *fd = -1;
 }
 
 static uint64_t add(uint64_t a, uint64_t b)
@@ -319,12 +313,12 @@ void afz_cgroup1_free(struct afz_hold_cgroup1 *h)
         for (unsigned i = 0; i < h->parts; i++)
                 afz_cgroup1_close(&h->part[i]);
         (void)afz_cgroup1_remove(&h->top, h->parent, h->name);
-        close_fd(&h->limit_fd);
-        close_fd(&h->swap_limit_fd);
-        close_fd(&h->pids_fd);
-        close_fd(&h->pids_max_fd);
-        close_fd(&h->event_fd);
+        afz_fd_close(&h->limit_fd);
+        afz_fd_close(&h->swap_limit_fd);
+        afz_fd_close(&h->pids_fd);
+        afz_fd_close(&h->pids_max_fd);
+        afz_fd_close(&h->event_fd);
         for (int i = 0; i < AFZ_CONTROLLERS; i++)
-                close_fd(&h->parent[i]);
+                afz_fd_close(&h->parent[i]);
         free(h);
 }

@@ -179,9 +179,8 @@ enum afz_ack afz_checkpoint_turn(struct afz_checkpoint *c, uint64_t now_ns)
         return c->ack;
 }
 
-void afz_checkpoint_reaped(struct afz_checkpoint *c, pid_t pid, int status)
+void afz_checkpoint_reaped(struct afz_checkpoint *c, pid_t pid)
 {
-        (void)status;
         if (pid > 0 && pid == c->helper)
                 c->helper = 0; /* its socket tells the rest, at the next turn */
 }

@@ -72,7 +72,7 @@ enum afz_ack afz_checkpoint_turn(struct afz_checkpoint *checkpoint, uint64_t now
 
 /* For a caller that reaps all its children: one of them has ended. Others than the helper are
  * passed over. */
-void afz_checkpoint_reaped(struct afz_checkpoint *checkpoint, pid_t pid, int status);
+void afz_checkpoint_reaped(struct afz_checkpoint *checkpoint, pid_t pid);
 
 /* What came of it, for people: "saved to /x/y.pt", "the checkpoint command failed (status 3)". ""
  * as long as nothing did. Printable. */

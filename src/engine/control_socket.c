@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "control.h"
+#include "pidfd.h"
 #include "span.h"
 
 /* Newer than the headers that we may be built with. */
@@ -24,9 +25,6 @@
 #endif
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83 /* Linux 6.16 */
-#endif
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
 #endif
 
 enum { BACKLOG = 16 };
@@ -97,7 +95,7 @@ static int peer_pidfd(int fd, pid_t pid)
         if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &n) == 0)
                 return pidfd;
         if (errno == ENOPROTOOPT && pid > 0)
-                return (int)syscall(SYS_pidfd_open, pid, 0);
+                return afz_pidfd_open(pid);
         return -1;
 }
 

@@ -13,7 +13,6 @@
 #include "count_of.h"
 #include "guard_state.h"
 #include "pidfd.h"
-#include "proc_stat.h"
 #include "sharing.h"
 
 #define MS AFZ_NS_PER_MS
@@ -75,15 +74,6 @@ static int tell_status(void *ctx, char *ret_text, size_t cap)
         return 0;
 }
 
-int afz_guard_stat(const struct afz_env *env, uint64_t pid, struct afz_proc_stat *ret)
-{
-        char path[32], buf[1024];
-        struct afz_span text;
-        snprintf(path, sizeof path, "%llu/stat", (unsigned long long)pid);
-        int r = afz_env_read_record(env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text);
-        return r < 0 ? r : afz_proc_stat_parse(text, ret);
-}
-
 /* Whether a process is below the job's root, or was given to us when its parent died. */
 static bool in_job(void *ctx, pid_t pid)
 {
@@ -91,9 +81,10 @@ static bool in_job(void *ctx, pid_t pid)
         uint64_t at = (uint64_t)pid;
         for (int depth = 0; depth < 64 && at > 1; depth++) {
                 struct afz_proc_stat stat;
+                char buf[AFZ_PROC_STAT_CAP];
                 if (at == (uint64_t)g->spawn.pid)
                         return true;
-                if (afz_guard_stat(&g->env, at, &stat) < 0)
+                if (afz_proc_stat_read(&g->env, at, buf, &stat) < 0)
                         return true; /* cannot be told */
                 if (stat.ppid == g->env.self_pid)
                         return at != (uint64_t)afz_scout_pid(g->scout);

@@ -4,9 +4,6 @@
 
 #include "clock.h"
 #include "guard_state.h"
-#include "quantity.h"
-
-#define SIZE(bytes) afz_format_size((char[AFZ_SIZE_TEXT_CAP]){0}, AFZ_SIZE_TEXT_CAP, (bytes))
 
 void afz_guard_did(struct afz_guard *g, enum afz_action action)
 {

@@ -37,7 +37,8 @@ static const struct afz_guard_part *find(const struct afz_guard *g, uint64_t pid
 static void split(struct afz_guard *g, uint64_t pid, const char *name)
 {
         struct afz_proc_stat stat;
-        if (afz_guard_stat(&g->env, pid, &stat) < 0)
+        char buf[AFZ_PROC_STAT_CAP];
+        if (afz_proc_stat_read(&g->env, pid, buf, &stat) < 0)
                 return;
         int n = g->hold.row->split(g->hold.state, (pid_t)pid);
         if (n < 0)
@@ -101,8 +102,8 @@ static const char *name_of(const struct afz_guard_part *part, char *buf, size_t 
 static bool is_still(const struct afz_guard *g, const struct afz_guard_part *part)
 {
         struct afz_proc_stat stat;
-        return afz_guard_stat(&g->env, part->pid, &stat) == 0 &&
-               stat.start_ticks == part->start_ticks;
+        char buf[AFZ_PROC_STAT_CAP];
+        return afz_proc_stat_check(&g->env, part->pid, part->start_ticks, buf, &stat) == 0;
 }
 
 void afz_guard_warn_part(struct afz_guard *g)

@@ -160,7 +160,6 @@ void afz_guard_reap(struct afz_guard *g)
                 if (info.si_pid == g->spawn.pid)
                         root_changed(g, &info);
                 else if (info.si_code != CLD_STOPPED && info.si_code != CLD_CONTINUED)
-                        afz_checkpoint_reaped(&g->checkpoint, info.si_pid,
-                                              info.si_code == CLD_EXITED ? info.si_status : -1);
+                        afz_checkpoint_reaped(&g->checkpoint, info.si_pid);
         }
 }

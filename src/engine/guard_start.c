@@ -10,7 +10,6 @@
 #include "count_of.h"
 #include "guard_state.h"
 #include "pidfd.h"
-#include "proc_stat.h"
 #include "role.h"
 #include "roster.h"
 
@@ -138,7 +137,8 @@ static bool is_above_us(const struct afz_guard *g, pid_t pid)
 {
         uint64_t at = g->env.self_pid;
         struct afz_proc_stat stat;
-        while (at > 1 && at != (uint64_t)pid && afz_guard_stat(&g->env, at, &stat) == 0)
+        char buf[AFZ_PROC_STAT_CAP];
+        while (at > 1 && at != (uint64_t)pid && afz_proc_stat_read(&g->env, at, buf, &stat) == 0)
                 at = stat.ppid;
         return at == (uint64_t)pid;
 }

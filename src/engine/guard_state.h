@@ -17,7 +17,8 @@
 #include "hold_tier.h"
 #include "host_pulse.h"
 #include "ladder.h"
-#include "proc_stat.h"
+#include "proc_read.h"
+#include "quantity.h"
 #include "restart_plan.h"
 #include "scout.h"
 #include "space.h"
@@ -111,7 +112,6 @@ struct afz_guard {
 };
 
 /* guard.c: -ESRCH and the like when the process is gone. */
-int afz_guard_stat(const struct afz_env *env, uint64_t pid, struct afz_proc_stat *ret);
 
 /* guard_start.c: 0, or -errno after a word of failure was sent. */
 int afz_guard_start(struct afz_guard *g);
@@ -156,6 +156,9 @@ void afz_guard_say_survivor(struct afz_guard *g, bool ends);
 void afz_guard_say_swept(struct afz_guard *g);
 void afz_guard_say_ended(struct afz_guard *g, const struct afz_outcome *outcome);
 void afz_guard_outcome(const struct afz_guard *g, struct afz_outcome *ret);
+
+/* A size for people, as an argument of printf. */
+#define SIZE(bytes) afz_format_size((char[AFZ_SIZE_TEXT_CAP]){0}, AFZ_SIZE_TEXT_CAP, (bytes))
 
 static inline uint64_t afz_guard_now(const struct afz_guard *g)
 {

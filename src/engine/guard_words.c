@@ -8,14 +8,11 @@
 
 #include "clock.h"
 #include "guard_state.h"
-#include "quantity.h"
 
 /* A front that is stopped, or whose terminal is (Ctrl-S), may take so long to hear the end. */
 #define LAST_WORD_MS 5000
 
 #define GB(bytes)    ((double)(bytes) / (1 << 30))
-#define SIZE(bytes)  afz_format_size((char[AFZ_SIZE_TEXT_CAP]){0}, AFZ_SIZE_TEXT_CAP, (bytes))
-
 void afz_guard_send(struct afz_guard *g, const struct afz_word *word)
 {
         struct afz_word w = *word;

@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "fds.h"
+#include "pidfd.h"
 
 /* ---- the child ---- */
 
@@ -112,16 +113,6 @@ bool afz_gpu_link_wait(struct afz_gpu_link *link)
 
 /* ---- our side ---- */
 
-static int open_pidfd(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-        return (int)syscall(SYS_pidfd_open, pid, 0);
-#else
-        (void)pid;
-        return -1;
-#endif
-}
-
 static int spawn(struct afz_gpu_helper *helper)
 {
         pid_t parent = getpid();
@@ -131,7 +122,7 @@ static int spawn(struct afz_gpu_helper *helper)
         if (pid == 0)
                 be_helper(helper, parent);
         helper->pid = pid;
-        helper->pidfd = open_pidfd(pid);
+        helper->pidfd = afz_pidfd_open(pid);
         helper->life = AFZ_GPU_LIFE_RUNNING;
         helper->watched_call = helper->waited_ns = 0;
         return 0;

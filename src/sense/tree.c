@@ -8,6 +8,7 @@
 
 #include "dir.h"
 #include "map.h"
+#include "proc_read.h"
 
 /* A process seen in this look that is not a member yet. */
 struct candidate {
@@ -47,18 +48,6 @@ static const struct {
 
 /* Strangers we can remember: more than a busy machine has at a time. */
 #define MAX_STRANGERS 65536
-
-static int read_stat(const struct afz_env *env, uint64_t pid, char *buf, size_t cap,
-                     struct afz_proc_stat *ret)
-{
-        char path[40];
-        struct afz_span text;
-        snprintf(path, sizeof path, "%llu/stat", (unsigned long long)pid);
-        int r = afz_env_read(env, AFZ_ROOT_PROC, path, buf, cap, &text);
-        if (r < 0)
-                return r == -ENOENT ? -ESRCH : r;
-        return afz_proc_stat_parse(text, ret);
-}
 
 /* The first free slot; t->max when there is none. */
 static size_t free_slot(struct afz_tree *t)
@@ -135,9 +124,9 @@ static bool adopt_one(struct afz_tree *t, const struct candidate *c)
 
 static void note_candidate(struct afz_tree *t, uint64_t pid, uint64_t inode)
 {
-        char buf[1024];
+        char buf[AFZ_PROC_STAT_CAP];
         struct afz_proc_stat st;
-        if (t->candidates == t->max_candidates || read_stat(t->env, pid, buf, sizeof buf, &st) < 0)
+        if (t->candidates == t->max_candidates || afz_proc_stat_read(t->env, pid, buf, &st) < 0)
                 return; /* vanished, or unreadable: asked again at the next look */
         /* The kernel gives a number out again only when no session or group has it any more: what
          * a dead member founded under this number is over. */
@@ -157,9 +146,9 @@ static void note_candidate(struct afz_tree *t, uint64_t pid, uint64_t inode)
  * forgotten the inode. What cannot be read is not taken for dead. */
 static bool is_same(struct afz_tree *t, struct afz_member *m, uint64_t inode)
 {
-        char buf[1024];
+        char buf[AFZ_PROC_STAT_CAP];
         struct afz_proc_stat st;
-        int r = read_stat(t->env, m->pid, buf, sizeof buf, &st);
+        int r = afz_proc_stat_read(t->env, m->pid, buf, &st);
         if (r == -ESRCH || (r == 0 && st.start_ticks != m->start_ticks))
                 return false;
         if (r == 0)
