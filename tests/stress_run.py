@@ -37,6 +37,7 @@ AMOUNT = {  # how often, in full and in the quick version
     "clean": (50, 8),
 }
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
 problems = []
 
 

@@ -154,37 +154,38 @@ static void needs(void **state)
                 const char *stat;
                 uint64_t swap;
                 int r;
-                uint64_t need;
+                uint64_t need, away;
         } row[] = {
-                {"", 0, -EINVAL, 0},
-                {"file 5\nshmem 7\n", 0, -EINVAL, 0},
-                {"anon 12", 0, -EINVAL, 0}, /* cut in mid-number */
+                {"", 0, -EINVAL, 0, 0},
+                {"file 5\nshmem 7\n", 0, -EINVAL, 0, 0},
+                {"anon 12", 0, -EINVAL, 0, 0}, /* cut in mid-number */
                 /* Page cache is no need. */
-                {"anon 100\nfile 9000\nshmem 10\n", 5, 0, 115},
+                {"anon 100\nfile 9000\nshmem 10\n", 5, 0, 115, 5},
                 /* Before 5.18 the kernel's memory is added up. */
                 {"anon 100\nfile 9\nkernel_stack 1\npagetables 2\npercpu 4\nsock 8\nshmem 0\n"
                  "slab_reclaimable 500\nslab_unreclaimable 16\nslab 516\n",
-                 0, 0, 131},
+                 0, 0, 131, 0},
                 /* Since then it tells, and what can be given back is taken off. */
                 {"anon 100\nkernel 600\nkernel_stack 1\npagetables 2\nsock 8\nshmem 0\n"
                  "slab_reclaimable 500\nslab_unreclaimable 16\n",
-                 0, 0, 208},
-                {"anon 100\nkernel 600\nzswap 90\nslab_reclaimable 500\n", 300, 0, 410},
-                {"anon 100\nkernel 4\nslab_reclaimable 500\n", 0, 0, 100},
+                 0, 0, 208, 0},
+                {"anon 100\nkernel 600\nzswap 90\nslab_reclaimable 500\n", 300, 0, 410, 300},
+                {"anon 100\nkernel 4\nslab_reclaimable 500\n", 0, 0, 100, 0},
                 /* Read back from swap, and still there: once. */
                 {"anon 1000\nshmem 0\nswapcached 500\ninactive_anon 600\nactive_anon 400\n", 500, 0,
-                 1000},
+                 1000, 0},
                 /* On its way out, mapped by nobody: not in anon, only in swap. */
                 {"anon 500\nshmem 0\nswapcached 500\ninactive_anon 600\nactive_anon 400\n", 500, 0,
-                 1000},
-                {"anon 100\nswapcached 900\ninactive_anon 100\n", 50, 0, 100},
+                 1000, 0},
+                {"anon 100\nswapcached 900\ninactive_anon 100\n", 50, 0, 100, 0},
         };
         (void)state;
         for (size_t i = 0; i < AFZ_COUNT_OF(row); i++) {
-                uint64_t need = 7;
+                struct afz_cgroup2_need need = {7, 7};
                 assert_int_equal(afz_cgroup2_need(afz_span_str(row[i].stat), row[i].swap, &need),
                                  row[i].r);
-                assert_int_equal(need, row[i].r == 0 ? row[i].need : 7);
+                assert_int_equal(need.bytes, row[i].r == 0 ? row[i].need : 7);
+                assert_int_equal(need.away_bytes, row[i].r == 0 ? row[i].away : 7);
         }
 }
 

@@ -32,7 +32,8 @@ static void lines_of_budgets(void **state)
                 {256, 0, 32, 16},
                 {1000, 0, 100, 25},
                 /* swap counts, but not its last eighth, nor the RAM that is kept for saving */
-                {1000, 248, 111, 27, 131},
+                {1000, 248, 106, 26, 181},
+                {1000, 8, 100, 25, 8}, /* too little to matter */
                 {10240, 0, 1024, 256},
                 {65536, 0, 2048, 256}, /* the most of both */
         };
@@ -63,6 +64,35 @@ static void lines_keep_their_order(void **state)
         assert_int_equal(of(0, 0, 0).hard_bytes, 0);
         assert_int_equal(of(NONE, NONE, NONE).hard_bytes, NONE);
         assert_int_equal(of(GIB, 0, 0).low_bytes, 0); /* not known: never short */
+}
+
+/* Where the kernel pushes out, need counts as what it is, or as how near RAM is to its limit. */
+static void need_against_the_lines(void **state)
+{
+        (void)state;
+        struct afz_lines l = of(1000 * MIB, 248 * MIB, 64 * GIB); /* slow 850, hard 1067 */
+        static const struct {
+                uint64_t need, away, counts; /* MiB */
+        } rows[] = {
+                {500, 0, 567},    /* as far from 1067 as 500 is from 1000 */
+                {850, 0, 917},    /* at slow: below act, which is 961 */
+                {960, 200, 960},  /* pushed out in time: all of need */
+                {960, 20, 1007},  /* swap is slow, and RAM runs full */
+                {1000, 0, 1067},  /* at the kernel's limit is at hard */
+                {1200, 100, 1200} /* beyond it */
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct afz_pulse pulse = {.t_ns = 1};
+                uint64_t counts = 0;
+                assert_false(afz_lines_need(&l, &pulse, &counts));
+                afz_pulse_set(&pulse, AFZ_PULSE_NEED, rows[i].need * MIB);
+                afz_pulse_set(&pulse, AFZ_PULSE_SWAP, rows[i].away * MIB);
+                assert_true(afz_lines_need(&l, &pulse, &counts));
+                assert_int_equal(counts / MIB, rows[i].counts);
+                struct afz_lines none = of(1000 * MIB, 0, 64 * GIB);
+                assert_true(afz_lines_need(&none, &pulse, &counts));
+                assert_int_equal(counts / MIB, rows[i].need);
+        }
 }
 
 static void low_is_half_of_the_reserve(void **state)
@@ -173,6 +203,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(lines_of_budgets),
                 cmocka_unit_test(lines_keep_their_order),
+                cmocka_unit_test(need_against_the_lines),
                 cmocka_unit_test(low_is_half_of_the_reserve),
                 cmocka_unit_test(default_budget),
                 cmocka_unit_test(budget_reckoned_anew),

@@ -24,6 +24,7 @@ TIERS = sys.argv[2:]
 DEADLINE = 60  # seconds; a sanitizer build on a busy machine is slow
 PYTHON = sys.executable
 problems = []
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
 checks = 0
 tier = "none"
 

@@ -25,6 +25,7 @@ PYTHON = sys.executable
 NOBODY = 65534
 MEMORY1 = "/sys/fs/cgroup/memory"
 problems = []
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
 left_out = set()
 checks = 0
 tier = "none"

@@ -16,6 +16,8 @@ import sys
 MESON = shlex.split(os.environ.get("MESON") or "meson")
 PASSED = {"OK", "EXPECTEDFAIL"}
 SLOWER = "4"  # what a sanitizer costs at most; Meson multiplies the tests' time limits with it
+# How our own scenario tests and cmocka begin a line that says what went wrong
+COMPLAINT = re.compile(r"^(NOT OK|\[  ERROR|\[  FAILED|FAIL|.*Error:|.*Sanitizer)")
 # What cmocka prints of a single skipped case when the others of its program ran; what the case itself printed is why
 SKIPPED_CASE = re.compile(r"^\[ RUN      \] (\w+)\n((?:(?!\[).*\n)*)\[  SKIPPED \] \1$", re.M)
 
@@ -58,6 +60,12 @@ def last_line(text):
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no reason given")
 
 
+def complaints(record):
+    """What a failed test said of it, in a few lines: the log above may be cut off where it is read."""
+    lines = [line for key in ("stdout", "stderr") for line in record.get(key, "").splitlines() if line.strip()]
+    return [line[:300] for line in [line for line in lines if COMPLAINT.match(line)] or lines[-5:]][:8]
+
+
 def main(wanted):
     passed, failed, skipped = [], [], []
     for word in wanted:
@@ -74,7 +82,7 @@ def main(wanted):
             elif record["result"] in PASSED:
                 passed.append(name)
             else:
-                failed.append(f"{name}: {record['result'].lower()}")
+                failed.append("\n         ".join([f"{name}: {record['result'].lower()}", *complaints(record)]))
             skipped += [f"{name}: {case}: {last_line(said)}"
                         for case, said in SKIPPED_CASE.findall(record.get("stdout", ""))]
 

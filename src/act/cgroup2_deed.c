@@ -53,7 +53,7 @@ static int key_of(int fd, const char *key, uint64_t *ret)
         return 0;
 }
 
-static int need_of(const struct afz_cgroup2_group *group, uint64_t *ret_need)
+static int need_of(const struct afz_cgroup2_group *group, struct afz_cgroup2_need *ret)
 {
         char buf[STAT_CAP];
         uint64_t swap = 0;
@@ -62,7 +62,7 @@ static int need_of(const struct afz_cgroup2_group *group, uint64_t *ret_need)
                 return (int)n;
         if (group->fd[AFZ_CG2_SWAP] >= 0)
                 (void)afz_cgroup_reread(group->fd[AFZ_CG2_SWAP], &swap);
-        return afz_cgroup2_need((struct afz_span){buf, (size_t)n}, swap, ret_need);
+        return afz_cgroup2_need((struct afz_span){buf, (size_t)n}, swap, ret);
 }
 
 /* Of the leaves, one by one: newer kernels (seen on 6.18) bring a cgroup's memory.stat up to date
@@ -71,21 +71,23 @@ static int need_of(const struct afz_cgroup2_group *group, uint64_t *ret_need)
  * seconds. */
 static int look_need(const struct afz_cgroup2_hold *h, struct afz_pulse *ret)
 {
-        uint64_t need, part, swap;
+        struct afz_cgroup2_need need, part;
         if (h->tree)
                 return afz_hold_none.look(h->tree, ret);
         int r = need_of(&h->main, &need);
         if (r < 0)
                 return r;
         for (int i = 0; i < AFZ_HOLD_PARTS; i++)
-                if (h->part[i].dir_fd >= 0 && need_of(&h->part[i], &part) == 0)
-                        need += part;
+                if (h->part[i].dir_fd >= 0 && need_of(&h->part[i], &part) == 0) {
+                        need.bytes += part.bytes;
+                        need.away_bytes += part.away_bytes;
+                }
         /* A run inside this one makes its cgroup beside the leaves. */
-        if (need_of(&h->job, &part) == 0 && part > need)
+        if (need_of(&h->job, &part) == 0 && part.bytes > need.bytes)
                 need = part;
-        afz_pulse_set(ret, AFZ_PULSE_NEED, need);
-        if (h->job.fd[AFZ_CG2_SWAP] >= 0 && afz_cgroup_reread(h->job.fd[AFZ_CG2_SWAP], &swap) == 0)
-                afz_pulse_set(ret, AFZ_PULSE_SWAP, swap);
+        afz_pulse_set(ret, AFZ_PULSE_NEED, need.bytes);
+        if (h->job.fd[AFZ_CG2_SWAP] >= 0)
+                afz_pulse_set(ret, AFZ_PULSE_SWAP, need.away_bytes);
         return 0;
 }
 
@@ -305,12 +307,13 @@ int afz_cgroup2_look_part(void *hold, unsigned part, uint64_t *ret_need_bytes)
 {
         const struct afz_cgroup2_hold *h = hold;
         const struct afz_cgroup2_group *group = part_at(hold, part);
-        uint64_t need, held;
+        struct afz_cgroup2_need need;
+        uint64_t held;
         int r = group ? need_of(group, &need) : -ENODEV;
         if (r == 0)
                 r = afz_part_need(h->env, group->dir_fd, &held);
         if (r == 0)
-                *ret_need_bytes = held > need ? held : need;
+                *ret_need_bytes = held > need.bytes ? held : need.bytes;
         return r;
 }
 

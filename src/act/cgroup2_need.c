@@ -74,13 +74,16 @@ static uint64_t counted_twice(const struct figures *f)
         return less(v[SWAP_CACHED], unmapped);
 }
 
-int afz_cgroup2_need(struct afz_span stat, uint64_t swap_bytes, uint64_t *ret_bytes)
+int afz_cgroup2_need(struct afz_span stat, uint64_t swap_bytes, struct afz_cgroup2_need *ret)
 {
         struct figures f = {0};
         afz_span_each_key(stat, keys, AFZ_COUNT_OF(keys), take, &f);
         if (!(f.has >> ANON & 1))
                 return -EINVAL;
-        *ret_bytes = f.value[ANON] + f.value[SHMEM] + less(swap_bytes, counted_twice(&f)) +
-                     kernel_bytes(&f);
+        *ret = (struct afz_cgroup2_need){
+                .bytes = f.value[ANON] + f.value[SHMEM] + less(swap_bytes, counted_twice(&f)) +
+                         kernel_bytes(&f),
+                .away_bytes = less(swap_bytes, f.value[SWAP_CACHED]),
+        };
         return 0;
 }

@@ -14,6 +14,10 @@
 #include "span.h"
 
 /* -EINVAL: there is no anon in the text, which is no memory.stat then. */
-int afz_cgroup2_need(struct afz_span stat, uint64_t swap_bytes, uint64_t *ret_bytes);
+struct afz_cgroup2_need {
+        uint64_t bytes;
+        uint64_t away_bytes; /* of it, in swap alone: a page on its way there is still in RAM */
+};
+int afz_cgroup2_need(struct afz_span stat, uint64_t swap_bytes, struct afz_cgroup2_need *ret);
 
 #endif

@@ -225,32 +225,28 @@ static bool is_parked(struct afz_guard *g)
         return full && !moves && stands;
 }
 
-/* It gets the rest of its RAM, and the lines move to where that ends. */
-static void unpark(struct afz_guard *g)
+static void forget_slow_line(struct afz_guard *g)
 {
-        uint64_t hard = g->park_need + (g->budget.ram_bytes - g->lines.slow_bytes);
         struct afz_ladder_setup setup = g->ladder.setup;
-        if (hard < g->lines.hard_bytes) {
-                g->lines.stop_bytes = hard - (g->lines.hard_bytes - g->lines.stop_bytes);
-                g->lines.act_bytes = hard - (g->lines.hard_bytes - g->lines.act_bytes);
-                g->lines.hard_bytes = hard;
-                setup.lines = g->lines;
-                afz_ladder_change(&g->ladder, &setup);
-        }
-        g->unparked = true;
+        setup.lines.slow_bytes = g->lines.slow_bytes = UINT64_MAX;
+        afz_ladder_change(&g->ladder, &setup);
 }
 
-/* Growth beyond the slow line goes at the pace of swap. A job that was asked to save, and can, gets
- * the rest of its RAM for that. */
+/* Growth beyond the slow line goes at the pace of swap. A job that was asked to save, or to end,
+ * gets the rest of its RAM for that; so does one that got no further for too long. */
 static void hold_to_swap(struct afz_guard *g)
 {
-        if (g->slowed && !g->unparked && is_parked(g))
-                unpark(g);
-        bool slow = g->order->policy != AFZ_POLICY_WATCH && g->lines.slow_bytes != UINT64_MAX &&
-                    !g->unparked &&
-                    !(g->ladder.stage == AFZ_STAGE_ASKED && g->ladder.setup.can_checkpoint);
-        if (slow != g->slowed &&
-            g->hold.row->slow(g->hold.state, slow ? g->lines.slow_bytes : UINT64_MAX) >= 0)
+        if (g->lines.slow_bytes == UINT64_MAX || g->order->policy == AFZ_POLICY_WATCH)
+                return;
+        if (g->slowed && is_parked(g))
+                g->unparked = true;
+        bool slow = !g->unparked && g->ladder.stage < AFZ_STAGE_ASKED;
+        if (slow == g->slowed)
+                return;
+        int r = g->hold.row->slow(g->hold.state, slow ? g->lines.slow_bytes : UINT64_MAX);
+        if (r == -EOPNOTSUPP)
+                forget_slow_line(g);
+        else if (r >= 0)
                 g->slowed = slow;
 }
 

@@ -35,12 +35,14 @@ static uint64_t noise_of(const struct afz_ladder *l)
         return afz_most(afz_rule.noise_bytes, l->setup.lines.hard_bytes / afz_rule.noise_part);
 }
 
-/* In so short a window the counters' batches would look like a flood: they are taken off. */
-static uint64_t short_slope(const struct afz_ladder *l)
+/* The slope that is believed for the next react_ns. It is taken over half as long: what a job that
+ * was frozen catches up with in a few milliseconds says nothing of the next hundred. In so short a
+ * window the counters' batches would look like a flood: they are taken off. */
+static uint64_t short_slope(const struct afz_ladder *l, uint64_t react_ns)
 {
         int64_t change;
-        uint64_t ns;
-        if (!afz_trail_change(&l->fine, afz_rule.fine_ns, &change, &ns) ||
+        uint64_t ns, window_ns = afz_most(afz_rule.fine_ns, react_ns / 2);
+        if (!afz_trail_change(&l->fine, window_ns, &change, &ns) ||
             change <= (int64_t)afz_rule.noise_bytes)
                 return 0;
         return (uint64_t)((double)(change - (int64_t)afz_rule.noise_bytes) * 1e9 / (double)ns);
@@ -57,15 +59,15 @@ static void sum_up(struct afz_ladder *l, struct afz_look *k)
 {
         const struct afz_lines *lines = &l->setup.lines;
         k->noise = noise_of(l);
+        /* The next look and its deed, each as late as the last ones were, and the kill. */
+        k->react_ns = 2 * (afz_rule.look_fast_ns + l->late_ns) + afz_rule.kill_ns;
         int64_t mid = afz_trail_rate(&l->fine, afz_rule.mid_ns);
         k->steady = mid > 0 ? (uint64_t)mid : 0;
-        k->slope = afz_most(k->steady, short_slope(l));
+        k->slope = afz_most(k->steady, short_slope(l, k->react_ns));
         k->growing = grew(&l->coarse, afz_rule.coarse_ns, k->noise) ||
                      grew(&l->coarse, afz_rule.grown_ns, k->noise) ||
                      grew(&l->fine, afz_rule.fine_ns, k->noise * 2);
 
-        /* The next look and its deed, each as late as the last ones were, and the kill. */
-        k->react_ns = 2 * (afz_rule.look_fast_ns + l->late_ns) + afz_rule.kill_ns;
         uint64_t margin = lines->hard_bytes - lines->stop_bytes;
         uint64_t way = afz_reach(afz_least(k->slope, afz_rule.fast_bytes_per_s), k->react_ns);
         k->stop = afz_most(lines->hard_bytes - afz_most(margin, afz_least(way, lines->hard_bytes)),
@@ -88,7 +90,7 @@ void afz_ladder_look(struct afz_ladder *l, const struct afz_pulse *pulse, struct
         *ret = (struct afz_look){.t_ns = pulse->t_ns};
         keep_time(l, pulse);
         afz_pressure_look(&l->pressure, &l->setup.lines, pulse, l->braked);
-        ret->has_need = afz_pulse_get(pulse, AFZ_PULSE_NEED, &ret->need);
+        ret->has_need = afz_lines_need(&l->setup.lines, pulse, &ret->need);
         if (!ret->has_need)
                 return;
         afz_trail_add(&l->fine, l->run_ns, ret->need);

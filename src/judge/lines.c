@@ -11,7 +11,7 @@ static const struct {
         uint64_t low_percent;
         uint64_t headroom_percent, headroom_least, headroom_most, headroom_share;
         uint64_t margin_percent, margin_least, margin_most, margin_share;
-        uint64_t swap_last_part;
+        uint64_t slow_percent, swap_last_part;
         uint64_t floor_bytes, container_percent, swap_percent, again_percent, again_bytes;
         uint64_t fill_bytes_per_s, pace_least_ns, pace_most_ns, near_act_ns, near_low_ns;
 } limit = {
@@ -29,6 +29,8 @@ static const struct {
                                      * the bit that the kernel charges beyond our need */
         .margin_most = 256 * MIB,   /* the kernel's charge is never that far from need */
         .margin_share = 50,         /* % of the headroom that it may take at most */
+        .slow_percent = 150,        /* of the headroom of RAM: a job that is held at slow, give or
+                                     * take what the kernel lets it exceed, is below act */
         .swap_last_part = 8,        /* of the swap allowance is left alone: a job that has all of it
                                      * is parked at slow, stands still, and looks as if it fitted */
         .floor_bytes = 64 * MIB,    /* an interpreter starts in this */
@@ -84,9 +86,12 @@ static uint64_t headroom_of(uint64_t bytes)
 
 struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_total_bytes)
 {
-        uint64_t slow = budget->swap_bytes > 0 ? budget->ram_bytes - headroom_of(budget->ram_bytes)
-                                               : budget->ram_bytes;
+        uint64_t slow = budget->ram_bytes;
+        if (budget->swap_bytes > 0)
+                slow -= percent(headroom_of(slow), limit.slow_percent);
         uint64_t hard = plus(slow, budget->swap_bytes - budget->swap_bytes / limit.swap_last_part);
+        if (hard < budget->ram_bytes) /* an allowance too small to matter */
+                hard = budget->ram_bytes;
         uint64_t room = headroom_of(hard);
         uint64_t margin =
                 within(percent(room, limit.margin_percent), limit.margin_least, limit.margin_most);
@@ -101,7 +106,24 @@ struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_tota
                                              : 0,
                 .total_bytes = ram_total_bytes,
                 .slow_bytes = budget->swap_bytes > 0 ? slow : UINT64_MAX,
+                .ram_bytes = budget->ram_bytes,
         };
+}
+
+bool afz_lines_need(const struct afz_lines *lines, const struct afz_pulse *pulse, uint64_t *ret)
+{
+        uint64_t need, away = 0;
+        if (!afz_pulse_get(pulse, AFZ_PULSE_NEED, &need))
+                return false;
+        (void)afz_pulse_get(pulse, AFZ_PULSE_SWAP, &away);
+        *ret = need;
+        if (lines->slow_bytes == UINT64_MAX)
+                return true;
+        uint64_t left = less(lines->ram_bytes, less(need, away));
+        uint64_t in_ram = less(lines->hard_bytes, left);
+        if (in_ram > need)
+                *ret = in_ram;
+        return true;
 }
 
 uint64_t afz_swap_default(uint64_t ram_bytes, uint64_t swap_free_bytes)
@@ -172,7 +194,7 @@ uint64_t afz_pace_ns(const struct afz_lines *lines, const struct afz_pulse *puls
 {
         uint64_t fill = fill_bytes_per_s ? fill_bytes_per_s : limit.fill_bytes_per_s;
         uint64_t pace = limit.pace_most_ns, need, available;
-        if (afz_pulse_get(pulse, AFZ_PULSE_NEED, &need)) {
+        if (afz_lines_need(lines, pulse, &need)) {
                 uint64_t to_act = fill_ns(less(lines->act_bytes, need), fill, 2);
                 uint64_t to_stop = fill_ns(less(lines->stop_bytes, need), fill, 4);
                 uint64_t floor = min_u64(to_stop, limit.near_act_ns);

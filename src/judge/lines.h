@@ -22,11 +22,16 @@ struct afz_lines {
         uint64_t low_bytes; /* of MemAvailable: the machine is short; 0: never */
         uint64_t total_bytes; /* RAM of the machine; 0: not known */
         uint64_t slow_bytes;  /* of RAM: where the kernel begins to push out, and lets the job grow
-                               * no faster than that; UINT64_MAX without a swap allowance */
+                               * no faster than that; UINT64_MAX: it does not */
+        uint64_t ram_bytes;   /* of RAM: the kernel's limit there */
 };
 
 /* act <= stop <= hard, always. */
 struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_total_bytes);
+
+/* Need as it counts against the lines: where the kernel pushes out (slow), RAM that fills faster
+ * than swap takes it is as near to its limit as all of need is to hard. */
+bool afz_lines_need(const struct afz_lines *lines, const struct afz_pulse *pulse, uint64_t *ret);
 
 /* What a desktop, its services and the kernel need to stay quick. */
 uint64_t afz_reserve_of(uint64_t ram_total_bytes);

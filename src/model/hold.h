@@ -33,7 +33,7 @@ struct afz_budget {
  * figure counts only when its bit is set in `has`. */
 enum afz_pulse_figure {
         AFZ_PULSE_NEED,      /* anon + shmem + swap + unreclaimable kernel memory */
-        AFZ_PULSE_SWAP,      /* the part of need that is in swap */
+        AFZ_PULSE_SWAP,      /* the part of need that is in swap alone */
         AFZ_PULSE_AVAILABLE, /* MemAvailable of the machine */
         AFZ_PULSE_SWAP_FREE, /* of the machine */
         AFZ_PULSE_STALL,     /* ns, total: "full" memory pressure of the machine */
