@@ -79,7 +79,7 @@ int main(int argc, char **argv)
         outcome = (struct afz_outcome){.end = {AFZ_END_EXIT, ends ? atoi(argv[2]) : 0},
                                        .verdicts = 1};
         outcome.verdict[0] = (struct afz_verdict){.id = "exception",
-                                                  .level = "warn",
+                                                  .level = AFZ_LEVEL_WARN,
                                                   .confidence = 0.6,
                                                   .summary = "it ended by itself",
                                                   .fix = "look at its last lines",

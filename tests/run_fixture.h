@@ -83,7 +83,7 @@ static inline void finish(struct afz_run *run, int code)
 {
         struct afz_outcome outcome = {.end = {AFZ_END_EXIT, code}, .verdicts = 1};
         outcome.verdict[0] = (struct afz_verdict){.id = "clean",
-                                                  .level = "ok",
+                                                  .level = AFZ_LEVEL_OK,
                                                   .confidence = 0.9,
                                                   .summary = "nothing is wrong",
                                                   .evidence = {"it fits"}};

@@ -172,14 +172,14 @@ static void test_torn_state(void **state)
         int fd = open_state(&run);
         assert_int_equal(afz_run_state_read(fd, &before), 0);
         s = before;
-        s.end_how = AFZ_END_EXIT;
+        s.outcome.end.how = AFZ_END_EXIT;
         assert_int_equal(afz_run_state_write(fd, &s), 0);
         assert_int_equal(afz_run_state_read(fd, &s), 0);
-        assert_int_equal(s.end_how, AFZ_END_EXIT);
+        assert_int_equal(s.outcome.end.how, AFZ_END_EXIT);
         off_t slot = (off_t)(s.turn % 2) * (off_t)sizeof s;
         assert_int_equal(pwrite(fd, "torn", 4, slot + 1000), 4);
         assert_int_equal(afz_run_state_read(fd, &s), 0);
-        assert_int_equal(s.end_how, AFZ_END_RUNNING);
+        assert_int_equal(s.outcome.end.how, AFZ_END_RUNNING);
         assert_int_equal(s.turn, before.turn);
         assert_int_equal(ftruncate(fd, 100), 0);
         assert_int_equal(afz_run_state_read(fd, &s), -EBADMSG);

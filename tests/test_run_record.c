@@ -90,7 +90,7 @@ static void test_json_is_the_contract(void **state)
         page.did[AFZ_ACTION_RESTART] = 1;
         outcome.verdict[0] = (struct afz_verdict){
                 .id = "host-exhaustion",
-                .level = "act",
+                .level = AFZ_LEVEL_ACT,
                 .confidence = 0.95,
                 .summary = "the budget was met",
                 .fix = "a smaller batch",

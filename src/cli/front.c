@@ -264,9 +264,7 @@ static void record_lost(const struct front *f)
 {
         struct afz_outcome lost = {.end = {AFZ_END_LOST, -1}, .verdicts = 1};
         struct afz_verdict *v = &lost.verdict[0];
-        v->id = "lost";
-        v->level = "unknown";
-        v->confidence = 1;
+        afz_verdict_set(v, "lost", AFZ_LEVEL_UNKNOWN, 1);
         snprintf(v->summary, sizeof v->summary,
                  "the guard was killed, so how the run went is not known");
         (void)afz_run_write(&f->run, &lost);

@@ -190,9 +190,9 @@ static void evidence(const struct afz_guard *g, struct afz_verdict *v)
 
 static void stopped_verdict(const struct afz_guard *g, struct afz_verdict *v)
 {
-        v->level = "act";
+        v->level = AFZ_LEVEL_ACT;
         if (g->stop_storm) {
-                v->id = "fork-storm";
+                afz_verdict_set(v, "fork-storm", v->level, v->confidence);
                 v->confidence = 0.95;
                 snprintf(v->summary, sizeof v->summary,
                          "stopped: it started processes without end");
@@ -200,7 +200,7 @@ static void stopped_verdict(const struct afz_guard *g, struct afz_verdict *v)
                          "look for a worker that starts workers; on spawn platforms, guard the "
                          "main module with if __name__ == \"__main__\"");
         } else if (g->stop_cause == AFZ_CAUSE_PRESSURE) {
-                v->id = "host-exhaustion";
+                afz_verdict_set(v, "host-exhaustion", v->level, v->confidence);
                 v->confidence = 0.7;
                 snprintf(v->summary, sizeof v->summary,
                          "stopped to protect the machine, which stayed short of memory while the "
@@ -212,7 +212,7 @@ static void stopped_verdict(const struct afz_guard *g, struct afz_verdict *v)
                          "close other programs, or give the job less: "
                          "--budget with a smaller batch");
         } else {
-                v->id = "host-exhaustion";
+                afz_verdict_set(v, "host-exhaustion", v->level, v->confidence);
                 v->confidence = 0.95;
                 snprintf(v->summary, sizeof v->summary,
                          "stopped to protect the machine: the job needed %s and grew, of the %s it "
@@ -226,8 +226,8 @@ static void stopped_verdict(const struct afz_guard *g, struct afz_verdict *v)
 
 static void oom_verdict(const struct afz_guard *g, struct afz_verdict *v)
 {
-        v->id = "oom-killed";
-        v->level = "act";
+        afz_verdict_set(v, "oom-killed", v->level, v->confidence);
+        v->level = AFZ_LEVEL_ACT;
         v->confidence = 0.98;
         snprintf(v->summary, sizeof v->summary,
                  "the kernel stopped the job at the limit that protects the machine (%s): it grew "
@@ -241,25 +241,25 @@ static void oom_verdict(const struct afz_guard *g, struct afz_verdict *v)
 /* Ended by a signal that was not ours. */
 static void signal_verdict(const struct afz_guard *g, int sig, struct afz_verdict *v)
 {
-        v->id = "killed-externally";
+        afz_verdict_set(v, "killed-externally", v->level, v->confidence);
         v->confidence = 0.8;
         if (is_crash(sig)) {
-                v->id = "crash";
+                afz_verdict_set(v, "crash", v->level, v->confidence);
                 snprintf(v->summary, sizeof v->summary, "it crashed (%s)", strsignal(sig));
                 snprintf(v->fix, sizeof v->fix,
                          "look at its last lines; python -X faulthandler shows where");
         } else if (sig == g->order->checkpoint_signal && g->run->page->did[AFZ_ACTION_CHECKPOINT]) {
-                v->id = "checkpoint-signal";
+                afz_verdict_set(v, "checkpoint-signal", v->level, v->confidence);
                 snprintf(v->summary, sizeof v->summary,
                          "our --checkpoint-signal (%s) ended it: it does not handle that signal",
                          strsignal(sig));
                 snprintf(v->fix, sizeof v->fix,
                          "let the program handle it, or save by --checkpoint-cmd");
         } else if (sig == SIGINT) {
-                v->level = "ok";
+                v->level = AFZ_LEVEL_OK;
                 snprintf(v->summary, sizeof v->summary, "it was interrupted (Ctrl-C or SIGINT)");
         } else if (sig == SIGPIPE) {
-                v->level = "ok";
+                v->level = AFZ_LEVEL_OK;
                 snprintf(v->summary, sizeof v->summary, "who read its output went away (SIGPIPE)");
         } else {
                 snprintf(v->summary, sizeof v->summary, "somebody ended it (%s), not Antifreeze",
@@ -270,8 +270,8 @@ static void signal_verdict(const struct afz_guard *g, int sig, struct afz_verdic
 static void clean_verdict(const struct afz_guard *g, struct afz_verdict *v)
 {
         uint64_t peak = g->run->page->peak_bytes;
-        v->id = "clean";
-        v->level = "ok";
+        afz_verdict_set(v, "clean", v->level, v->confidence);
+        v->level = AFZ_LEVEL_OK;
         if (g->order->policy == AFZ_POLICY_WATCH)
                 snprintf(v->summary, sizeof v->summary, "it ended well; it needed %s", SIZE(peak));
         else if (g->plan.attempt > 0)
@@ -288,26 +288,26 @@ static void clean_verdict(const struct afz_guard *g, struct afz_verdict *v)
 
 static void own_verdict(const struct afz_guard *g, const struct afz_end *end, struct afz_verdict *v)
 {
-        v->level = "warn";
+        v->level = AFZ_LEVEL_WARN;
         v->confidence = 0.9;
         if (end->how == AFZ_END_SIGNAL) {
                 signal_verdict(g, end->code, v);
         } else if (end->how == AFZ_END_UNKNOWN) {
-                v->id = "not-known";
-                v->level = "unknown";
+                afz_verdict_set(v, "not-known", v->level, v->confidence);
+                v->level = AFZ_LEVEL_UNKNOWN;
                 v->confidence = 1;
                 snprintf(v->summary, sizeof v->summary, "%s",
                          g->detach ? "it was let go and runs on"
                                    : "it ended; only its parent knows how");
         } else if (end->how == AFZ_END_EXIT && end->code != 0) {
-                v->id = "exception";
+                afz_verdict_set(v, "exception", v->level, v->confidence);
                 v->confidence = 0.6;
                 snprintf(v->summary, sizeof v->summary, "it ended by itself with exit status %d",
                          end->code);
                 snprintf(v->fix, sizeof v->fix, "look at its last lines");
         } else if (g->parts_stopped > 0) {
-                v->id = "host-exhaustion";
-                v->level = "act";
+                afz_verdict_set(v, "host-exhaustion", v->level, v->confidence);
+                v->level = AFZ_LEVEL_ACT;
                 v->confidence = 0.95;
                 snprintf(v->summary, sizeof v->summary,
                          "%u of the server's kernels %s stopped alone to protect the machine; the "

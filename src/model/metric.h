@@ -27,6 +27,7 @@ enum afz_kind {
         AFZ_KIND_GPU,      /* a GPU or MIG instance */
         AFZ_KIND_GPU_PROC, /* a process on a GPU: id is gpu << 32 | pid */
         AFZ_KIND_SELF,     /* Antifreeze itself */
+        AFZ_KIND_HOLD,     /* the guard's own fast looks at a run */
         AFZ_KIND_COUNT
 };
 
@@ -63,7 +64,7 @@ enum afz_metric {
                         AFZ_METRIC_KIND_(DISK) AFZ_METRIC_KIND_(FS) AFZ_METRIC_KIND_(NET)
                                 AFZ_METRIC_KIND_(THERMAL) AFZ_METRIC_KIND_(POWER)
                                         AFZ_METRIC_KIND_(GPU) AFZ_METRIC_KIND_(GPU_PROC)
-                                                AFZ_METRIC_KIND_(SELF)
+                                                AFZ_METRIC_KIND_(SELF) AFZ_METRIC_KIND_(HOLD)
 };
 /* clang-format on */
 

@@ -378,4 +378,19 @@
         X(SELF, DROPPED, "dropped_count", COUNT, COUNTER,                                          \
           "samples that found no room (more subjects than we can hold)")
 
+/* What the guard itself sees of a run, many times a second. */
+#define AFZ_HOLD_METRICS(X)                                                                        \
+        X(HOLD, NEED, "need_bytes", BYTES, GAUGE, "anon + shmem + swap + fixed kernel memory")     \
+        X(HOLD, AWAY, "away_bytes", BYTES, GAUGE, "of that, in swap alone")                        \
+        X(HOLD, BUDGET, "budget_bytes", BYTES, GAUGE, "RAM that it may use; absent: no limit")     \
+        X(HOLD, HARD, "hard_bytes", BYTES, GAUGE, "what its need may come to, swap included")      \
+        X(HOLD, AVAILABLE, "available_bytes", BYTES, GAUGE, "MemAvailable of the machine")         \
+        X(HOLD, SWAP_FREE, "swap_free_bytes", BYTES, GAUGE, "free swap of the machine")            \
+        X(HOLD, STALL, "stall_ns", NS, COUNTER, "full memory pressure of the machine")             \
+        X(HOLD, JOB_STALL, "job_stall_ns", NS, COUNTER, "and of the job's cgroup")                 \
+        X(HOLD, OOM_KILLS, "oom_kills_count", COUNT, COUNTER, "in the job's cgroup")               \
+        X(HOLD, PROCESSES, "processes_count", COUNT, GAUGE, "of the job, living")                  \
+        X(HOLD, BRAKED, "braked_flag", FLAG, GAUGE, "1 while the job is frozen by us")             \
+        X(HOLD, STAGE, "stage", CODE, GAUGE, "the rung of the ladder (enum afz_stage)")
+
 #endif

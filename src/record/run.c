@@ -69,7 +69,7 @@ static int check_old_dir(int dir_fd, const char *path, char *why)
         int fd = openat(dir_fd, AFZ_RUN_STATE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         bool held = fd >= 0 && afz_run_is_held(fd);
         bool elsewhere = fd >= 0 && afz_run_state_read(fd, &state) == 0 &&
-                         !afz_run_state_is_here(&state) && state.end_how == AFZ_END_RUNNING;
+                         !afz_run_state_is_here(&state) && state.outcome.end.how == AFZ_END_RUNNING;
         if (fd >= 0)
                 close(fd);
         if (held || elsewhere)
@@ -315,7 +315,7 @@ static int write_locked(const struct afz_run *run, const struct afz_outcome *out
         bool known = afz_run_state_read(run->state_fd, &before) == 0;
         bool over = outcome->end.how != AFZ_END_RUNNING;
 
-        if (known && before.end_how != AFZ_END_RUNNING) {
+        if (known && before.outcome.end.how != AFZ_END_RUNNING) {
                 /* The end was told before; who comes late does not know better. */
                 if (!over)
                         return 0;

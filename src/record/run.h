@@ -24,6 +24,7 @@
 #include "out.h"
 #include "run_page.h"
 #include "stake.h"
+#include "verdict.h"
 
 #define AFZ_RUN_WHY_CAP    256
 #define AFZ_RUN_SOCKET_CAP 108 /* sockaddr_un.sun_path */
@@ -35,22 +36,6 @@ struct afz_run {
                                             where there is no runtime folder */
         char page_path[AFZ_RUN_PATH_CAP];
         bool made_dir; /* the run's folder was not there before */
-};
-
-/* One verdict, as `why --json` has it. */
-struct afz_verdict {
-        const char *id, *level; /* "host-exhaustion"; "ok", "warn", "act", "unknown" */
-        double confidence;
-        char summary[256], fix[256];
-        char evidence[4][160]; /* "" where there is less */
-};
-
-#define AFZ_VERDICTS_MAX 4
-
-struct afz_outcome {
-        struct afz_end end;
-        unsigned verdicts;
-        struct afz_verdict verdict[AFZ_VERDICTS_MAX]; /* strongest first */
 };
 
 /* Makes folder, page and lock, with a new ID (never all digits). run_dir NULL: the usual place.

@@ -36,6 +36,7 @@ int afz_run_page_check(struct afz_run_page *page)
         /* A bool with another value than 0 and 1 may not even be looked at. */
         memcpy(&given, &page->budget_given, 1);
         page->budget_given = given != 0;
+        afz_facts_check(&page->facts);
         return 0;
 }
 

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "hold.h"
+#include "verdict.h"
 
 #define AFZ_RUN_ID_CAP    32
 #define AFZ_RUN_PATH_CAP  1024
@@ -43,6 +44,7 @@ struct afz_run_page {
         _Atomic uint64_t tick_ns;   /* CLOCK_BOOTTIME of the last look */
         _Atomic uint64_t cpu_ns;    /* what guard and helpers have used */
         _Atomic uint32_t did[AFZ_ACTION_COUNT]; /* how often */
+        struct afz_facts facts;                 /* written by the guard at the end */
         _Atomic uint32_t braked;                /* the job stands still by our doing just now */
         _Atomic uint32_t orphaned; /* set by the collector: the guard is gone, the job lives on */
 };

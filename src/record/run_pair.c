@@ -22,7 +22,6 @@ enum { PAIR = sizeof pair / sizeof pair[0] };
 static int write_temporary(int dir_fd, const struct pair_file *file,
                            const struct afz_run_state *state, bool durable)
 {
-        struct afz_outcome outcome;
         char buf[4096];
 
         unlinkat(dir_fd, file->temporary, 0);
@@ -30,8 +29,7 @@ static int write_temporary(int dir_fd, const struct pair_file *file,
         if (fd < 0)
                 return -errno;
         struct afz_out out = afz_out_to(fd, buf, sizeof buf);
-        afz_run_state_outcome(state, &outcome);
-        file->put(&out, &state->page, &outcome, state->duration_ns);
+        file->put(&out, &state->page, &state->outcome, state->duration_ns);
         int r = afz_out_flush(&out);
         if (r == 0 && durable && fsync(fd) < 0)
                 r = -errno;
@@ -93,7 +91,7 @@ int afz_run_settle(const char *dir, const char *id, const struct afz_run_page *p
         } else if (afz_run_is_held(fd)) {
                 r = -EBUSY;
         } else {
-                if (state.end_how == AFZ_END_RUNNING)
+                if (state.outcome.end.how == AFZ_END_RUNNING)
                         afz_run_state_lose(&state, page);
                 r = afz_run_pair_finish(dir_fd, &state);
         }

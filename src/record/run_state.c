@@ -62,18 +62,7 @@ void afz_run_state_set(struct afz_run_state *state, const struct afz_run_page *p
         memset(state, 0, sizeof *state);
         host_name(state->host);
         state->duration_ns = duration_ns;
-        state->end_how = (int32_t)outcome->end.how;
-        state->end_code = outcome->end.code;
-        for (unsigned i = 0; i < outcome->verdicts && i < AFZ_VERDICTS_MAX; i++) {
-                const struct afz_verdict *v = &outcome->verdict[i];
-                snprintf(state->verdict[i].id, sizeof state->verdict[i].id, "%s", v->id);
-                snprintf(state->verdict[i].level, sizeof state->verdict[i].level, "%s", v->level);
-                state->verdict[i].confidence = v->confidence;
-                memcpy(state->verdict[i].summary, v->summary, sizeof v->summary);
-                memcpy(state->verdict[i].fix, v->fix, sizeof v->fix);
-                memcpy(state->verdict[i].evidence, v->evidence, sizeof v->evidence);
-                state->verdicts++;
-        }
+        state->outcome = *outcome;
         state->page = *page;
 }
 
@@ -90,18 +79,7 @@ static int read_slot(int fd, int slot, struct afz_run_state *ret)
 static int check(struct afz_run_state *state)
 {
         state->host[sizeof state->host - 1] = '\0';
-        if (state->end_how < 0 || state->end_how >= AFZ_END_COUNT ||
-            state->verdicts > AFZ_VERDICTS_MAX)
-                return -EBADMSG;
-        for (unsigned i = 0; i < state->verdicts; i++) {
-                state->verdict[i].id[sizeof state->verdict[i].id - 1] = '\0';
-                state->verdict[i].level[sizeof state->verdict[i].level - 1] = '\0';
-                state->verdict[i].summary[sizeof state->verdict[i].summary - 1] = '\0';
-                state->verdict[i].fix[sizeof state->verdict[i].fix - 1] = '\0';
-                for (size_t e = 0; e < 4; e++)
-                        state->verdict[i].evidence[e][sizeof state->verdict[i].evidence[e] - 1] =
-                                '\0';
-        }
+        afz_outcome_check(&state->outcome);
         return afz_run_page_check(&state->page);
 }
 
@@ -133,23 +111,6 @@ int afz_run_state_write(int fd, struct afz_run_state *state)
         return n == sizeof *state ? 0 : -ENOSPC;
 }
 
-void afz_run_state_outcome(const struct afz_run_state *state, struct afz_outcome *ret)
-{
-        *ret = (struct afz_outcome){
-                .end = {.how = (enum afz_end_how)state->end_how, .code = state->end_code},
-                .verdicts = state->verdicts,
-        };
-        for (unsigned i = 0; i < state->verdicts; i++) {
-                struct afz_verdict *v = &ret->verdict[i];
-                v->id = state->verdict[i].id;
-                v->level = state->verdict[i].level;
-                v->confidence = state->verdict[i].confidence;
-                memcpy(v->summary, state->verdict[i].summary, sizeof v->summary);
-                memcpy(v->fix, state->verdict[i].fix, sizeof v->fix);
-                memcpy(v->evidence, state->verdict[i].evidence, sizeof v->evidence);
-        }
-}
-
 bool afz_run_state_is_here(const struct afz_run_state *state)
 {
         char host[65];
@@ -161,10 +122,8 @@ static void lost_verdict(struct afz_outcome *outcome, const struct afz_run_page 
 {
         struct afz_verdict *v = &outcome->verdict[0];
         *outcome = (struct afz_outcome){.end = {AFZ_END_LOST, -1}, .verdicts = 1};
-        v->level = "unknown";
-        v->confidence = 1;
         if (reboot) {
-                v->id = "machine-lost";
+                afz_verdict_set(v, "machine-lost", AFZ_LEVEL_UNKNOWN, 1);
                 snprintf(v->summary, sizeof v->summary,
                          "the machine went down while the job was running");
                 snprintf(v->evidence[0], sizeof v->evidence[0],
@@ -173,7 +132,7 @@ static void lost_verdict(struct afz_outcome *outcome, const struct afz_run_page 
                          "look at the last lines of the boot before: journalctl -b -1 -e");
                 return;
         }
-        v->id = "lost";
+        afz_verdict_set(v, "lost", AFZ_LEVEL_UNKNOWN, 1);
         snprintf(v->summary, sizeof v->summary,
                  "the guard was killed before the job ended: how the job ended is not known");
         snprintf(v->evidence[0], sizeof v->evidence[0],

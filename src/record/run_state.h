@@ -17,13 +17,7 @@ struct afz_run_state {
         uint64_t magic, turn;
         char host[65];
         uint64_t duration_ns;
-        int32_t end_how, end_code;
-        uint32_t verdicts;
-        struct {
-                char id[32], level[12];
-                double confidence;
-                char summary[256], fix[256], evidence[4][160];
-        } verdict[AFZ_VERDICTS_MAX];
+        struct afz_outcome outcome;
         struct afz_run_page page;
         uint64_t sum; /* of all before it */
 };
@@ -41,9 +35,6 @@ int afz_run_state_write(int fd, struct afz_run_state *state);
 
 /* The newer good slot, checked and made safe as a page is. -EBADMSG: none is good. */
 int afz_run_state_read(int fd, struct afz_run_state *ret);
-
-/* As the functions that write want it; borrows the texts of `state`. */
-void afz_run_state_outcome(const struct afz_run_state *state, struct afz_outcome *ret);
 
 /* The run was left by its guard: fills in the end as lost. `page` is its page, if it is still there
  * (it knows more than the state). */

@@ -95,14 +95,12 @@ static void settle(const struct afz_run_ref *ref, const struct afz_run_page *pag
 static int tell_unrecorded(const struct afz_run_ref *ref, struct afz_run_state *state,
                            const struct afz_run_page *page, bool json, struct afz_out *out)
 {
-        struct afz_outcome outcome;
-        if (!afz_run_state_is_here(state) && state->end_how == AFZ_END_RUNNING)
+        if (!afz_run_state_is_here(state) && state->outcome.end.how == AFZ_END_RUNNING)
                 return tell_file(ref, json, out); /* another machine's; perhaps it goes on */
         settle(ref, page);
-        if (state->end_how == AFZ_END_RUNNING)
+        if (state->outcome.end.how == AFZ_END_RUNNING)
                 afz_run_state_lose(state, page);
-        afz_run_state_outcome(state, &outcome);
-        put(json, out, &state->page, &outcome, state->duration_ns);
+        put(json, out, &state->page, &state->outcome, state->duration_ns);
         return 0;
 }
 
@@ -110,7 +108,6 @@ int afz_run_tell(const struct afz_run_ref *ref, bool json, struct afz_out *out)
 {
         struct afz_run_page page;
         struct afz_run_state state;
-        struct afz_outcome outcome;
 
         bool has_page = read_page(ref, &page) == 0, has_state = read_state(ref, &state) == 0;
         if (ref->live && has_page)
@@ -125,7 +122,6 @@ int afz_run_tell(const struct afz_run_ref *ref, bool json, struct afz_out *out)
         /* A run without a folder whose guard is gone: the page is all there is. */
         memset(&state, 0, sizeof state);
         afz_run_state_lose(&state, &page);
-        afz_run_state_outcome(&state, &outcome);
-        put(json, out, &state.page, &outcome, state.duration_ns);
+        put(json, out, &state.page, &state.outcome, state.duration_ns);
         return 0;
 }

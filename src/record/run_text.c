@@ -61,7 +61,7 @@ static void json_verdict(struct afz_json *j, const struct afz_verdict *v)
         double confidence = v->confidence < 0 ? 0 : v->confidence > 1 ? 1 : v->confidence;
         afz_json_open(j, '{');
         afz_json_key(j, "id"), afz_json_str(j, v->id);
-        afz_json_key(j, "level"), afz_json_str(j, v->level);
+        afz_json_key(j, "level"), afz_json_str(j, afz_level_name(v->level));
         afz_json_key(j, "confidence"), afz_json_double(j, confidence, 2);
         afz_json_key(j, "summary"), afz_json_str(j, v->summary);
         afz_json_key(j, "evidence"), afz_json_open(j, '[');
@@ -155,7 +155,7 @@ static const char *end_words(const struct afz_end *end, char *buf, size_t cap)
 static void put_verdict(struct afz_out *out, const struct afz_verdict *v, bool first)
 {
         char text[96];
-        snprintf(text, sizeof text, "%s (%s, confidence %d %%)", v->id, v->level,
+        snprintf(text, sizeof text, "%s (%s, confidence %d %%)", v->id, afz_level_name(v->level),
                  (int)(v->confidence * 100 + 0.5));
         if (!first)
                 row(out, "also", v->summary);
