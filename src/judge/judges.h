@@ -1,0 +1,34 @@
+#ifndef AFZ_JUDGES_H
+#define AFZ_JUDGES_H
+/* The judges, one function and one verdict each; the table of them is in verdicts.c. To add one:
+ * its function in a file of its own, its name here, its row there, its words in docs/verdicts.md.
+ */
+#include "verdicts.h"
+
+#define AFZ_JUDGE(name) void afz_judge_##name(const struct afz_case *c, struct afz_outcome *ret)
+
+/* What can be a cause. */
+AFZ_JUDGE(leak);    /* judge_leak.c: leak */
+AFZ_JUDGE(fd_leak); /* judge_counts.c: fd-leak, thread-leak */
+AFZ_JUDGE(thread_leak);
+AFZ_JUDGE(log_growth); /* judge_space.c: log-growth, disk-full, shm-full */
+AFZ_JUDGE(disk_full);
+AFZ_JUDGE(shm_full);
+AFZ_JUDGE(gpu_oom); /* judge_gpu.c */
+AFZ_JUDGE(gpu_held_by_other);
+AFZ_JUDGE(gpu_preallocated);
+AFZ_JUDGE(gpu_spill);
+AFZ_JUDGE(driver_fault);
+AFZ_JUDGE(overheat); /* judge_heat.c: overheat, power-limit */
+AFZ_JUDGE(power_limit);
+AFZ_JUDGE(hang);       /* judge_hang.c: hang:deadlock, hang:spin, hang:worker-dead */
+AFZ_JUDGE(data_stall); /* judge_stall.c: data-stall, cpu-oversubscription */
+AFZ_JUDGE(cpu_oversubscription);
+
+/* What they lead to. */
+AFZ_JUDGE(swap_thrash); /* judge_swap.c: swap-thrash, swap-insufficient */
+AFZ_JUDGE(swap_insufficient);
+AFZ_JUDGE(end); /* judge_end.c: host-exhaustion, fork-storm, oom-killed, killed-externally,
+                 * crash, exception, lost, machine-lost, not-known, clean */
+
+#endif
