@@ -57,7 +57,7 @@ test-vm: all ## check figures and holds on cgroup v2, PSI, systemd, swap and zra
 	$(VM) --user -- python3 /share/vm_hold.py /share/antifreeze scope none
 
 VM := tests/vm/vm run --mem 1G --smp 2 --timeout 900 --share $(BUILD)/share
-VM_TESTS := test_truth.py test_run.py test_hold.py vm_hold.py vm_tiers.py
+VM_TESTS := scenario.py test_truth.py test_run.py test_hold.py vm_hold.py vm_tiers.py
 
 .PHONY: asan
 asan: ## build and test with the address and undefined-behaviour sanitizers

@@ -28,7 +28,7 @@ from stress_jobs import CLEAN_JOBS, GROW, WORKERS, clean_files
 PYTHON = sys.executable
 DEADLINE = 60  # seconds that anything may take
 MIB = 1 << 20
-KEPT = {"verdict.json", "verdict.txt"}  # of a run that is over
+KEPT = {"verdict.json", "verdict.txt", "flight.afz"}  # of a run that is over
 TIERS = ("cgroup1", "none")
 AMOUNT = {  # how often, in full and in the quick version
     "cycles": (1000, 30),

@@ -14,60 +14,14 @@ import select
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
 import termios
 import time
 
-ANTIFREEZE = os.path.abspath(sys.argv[1])
-TIERS = sys.argv[2:]
-DEADLINE = 60  # seconds; a sanitizer build on a busy machine is slow
-PYTHON = sys.executable
-problems = []
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
-checks = 0
-tier = "none"
+from scenario import PYTHON, Scenario, python
 
-
-def check(what, ok, detail=""):
-    global checks
-    checks += 1
-    if not ok:
-        problems.append(what)
-        print(f"NOT OK  [{tier}] {what}: {detail}")
-
-
-def environment(**more):
-    return {**os.environ, "ANTIFREEZE_TIER": tier, "XDG_STATE_HOME": STATE, "XDG_RUNTIME_DIR": RUNTIME, **more}
-
-
-def command(*args, options=()):
-    return [ANTIFREEZE, "run", *options, "--", *args]
-
-
-def run(*args, options=(), **kw):
-    kw = {"stdin": subprocess.DEVNULL, "text": True, **kw}
-    return subprocess.run(command(*args, options=options), capture_output=True, timeout=DEADLINE, env=environment(), **kw)
-
-
-def start(*args, options=(), **kw):
-    return subprocess.Popen(command(*args, options=options), text=True, env=environment(), **kw)
-
-
-def python(code):
-    return PYTHON, "-c", code
-
-
-def wait_for(what, probe, show=lambda: ""):
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        got = probe()
-        if got:
-            check(what, True)
-            return got
-        time.sleep(.02)
-    check(what, False, f"not within {DEADLINE} s {show()}")
-    return None
+world = Scenario(deadline=60)
+check, wait_for, run, start, command = world.check, world.wait_for, world.run, world.start, world.command
+environment, DEADLINE = world.environment, world.deadline
 
 
 class Terminal:
@@ -128,7 +82,7 @@ def test_status():
     check("not found is 127", r.returncode == 127 and r.stderr.count("\n") == 1, r)
     r = run("/etc/passwd")
     check("not runnable is 126", r.returncode == 126 and r.stderr.count("\n") == 1, r)
-    r = subprocess.run([ANTIFREEZE, "run"], capture_output=True, text=True)
+    r = subprocess.run([world.antifreeze, "run"], capture_output=True, text=True)
     check("no command is a usage error", r.returncode == 125 and r.stderr.count("\n") == 1, r)
     for bad in (["--budget", "12X"], ["--budget", "1K"], ["--policy", "maybe"], ["--grace", "-1"], ["--restarts", "2"],
                 ["--batch", "4"], ["--checkpoint-signal", "KILL"], ["--nonsense"]):
@@ -148,8 +102,8 @@ def test_streams():
     r = run("true", options=["--json"])
     lines = [json.loads(line) for line in r.stderr.splitlines()]
     check("--json: objects only", [l["antifreeze"] for l in lines][:1] == ["start"] and lines[-1]["exit"] == 0, r)
-    check("--json names the tier", lines[0]["tier"] == tier, lines)
-    r = subprocess.run(["bash", "-c", f"{ANTIFREEZE} run -q -- seq 100000 | head -1"], capture_output=True, text=True,
+    check("--json names the tier", lines[0]["tier"] == world.tier, lines)
+    r = subprocess.run(["bash", "-c", f"{world.antifreeze} run -q -- seq 100000 | head -1"], capture_output=True, text=True,
                        env=environment(), timeout=DEADLINE)
     check("a pipe that closes early ends it", r.stdout == "1\n" and r.returncode == 0, r)
     r = run("sh", "-c", "seq 3 | sort -r | head -1")
@@ -203,7 +157,7 @@ def test_terminal():
     t = Terminal("/bin/bash", "--norc", "--noprofile", "-i")
     try:
         t.expect("a prompt", "ready> ")
-        af = " ".join([ANTIFREEZE, "run", "-q", "--"])
+        af = " ".join([world.antifreeze, "run", "-q", "--"])
         t.type(f"{af} sh -c 'echo he''re; exec cat'\n")
         t.expect("started", "here\r\n")  # what is typed while the shell still has the terminal is not for CMD
         t.type("hello\n")
@@ -265,7 +219,7 @@ def test_terminal():
 
 def test_hangup():
     """The terminal goes away: CMD gets its SIGHUP, and nothing of ours stays."""
-    mark = os.path.join(STATE, "hup")
+    mark = os.path.join(world.state, "hup")
     code = (f"import signal, sys\nsignal.signal(signal.SIGHUP, lambda *a: (open({mark!r}, 'w').write('hup'), sys.exit(0)))\n"
             "print('ready', flush=True)\nwhile True: signal.pause()\n")
     t = Terminal(*command(*python(code)))
@@ -277,21 +231,21 @@ def test_hangup():
 
 
 def test_record():
-    d = os.path.join(STATE, "rundir")
+    d = os.path.join(world.state, "rundir")
     r = run("sh", "-c", "exit 3", options=["--run-dir", d])
     why = json.load(open(os.path.join(d, "verdict.json")))
     check("verdict.json says how it ended", why["schema"] == 1 and why["end"] == {"how": "exit", "code": 3}, why)
-    check("and what held it", why["tier"] == tier and why["peak"]["ram_bytes"] >= 0, why)
+    check("and what held it", why["tier"] == world.tier and why["peak"]["ram_bytes"] >= 0, why)
     check("modes", os.stat(os.path.join(d, "verdict.json")).st_mode & 0o777 == 0o600)
-    w = subprocess.run([ANTIFREEZE, "why", "--json", d], capture_output=True, text=True, env=environment())
+    w = subprocess.run([world.antifreeze, "why", "--json", d], capture_output=True, text=True, env=environment())
     check("why --json is verdict.json", w.returncode == 0 and json.loads(w.stdout) == why, w)
     check("the status is CMD's", r.returncode == 3, r)
-    listing = subprocess.run([ANTIFREEZE, "why"], capture_output=True, text=True, env=environment())
+    listing = subprocess.run([world.antifreeze, "why"], capture_output=True, text=True, env=environment())
     check("why tells the last run", listing.returncode == 0 and "exit" in listing.stdout, listing)
 
 
 def test_dry_run():
-    mark = os.path.join(STATE, "mark")
+    mark = os.path.join(world.state, "mark")
     r = run("touch", mark, options=["--dry-run"])
     check("--dry-run starts nothing", r.returncode == 0 and not os.path.exists(mark), r)
     check("--dry-run tells tier, budget and limits", "may use" in r.stderr and "swap" in r.stderr, r)
@@ -310,44 +264,8 @@ def test_survivors():
     os.kill(pid, signal.SIGKILL)
 
 
-def leftovers():
-    """What remains of our own runs besides their record: nothing may."""
-    runtime = os.path.join(RUNTIME, "antifreeze")
-    found = [f for f in os.listdir(runtime) if f.endswith((".run", ".sock"))]
-    ours = {f"antifreeze-{run}" for run in os.listdir(os.path.join(STATE, "antifreeze/runs"))}
-    for root, dirs, _ in os.walk("/sys/fs/cgroup"):
-        found += [os.path.join(root, d) for d in dirs if d.removesuffix(".scope") in ours]
-    return found
-
-
 def test_nothing_left():
-    """Guards that see survivors off take a moment; then nothing may be there."""
-    end = time.monotonic() + 10
-    while leftovers() and time.monotonic() < end:
-        time.sleep(.1)
-    check("nothing is left behind", leftovers() == [], leftovers())
+    world.nothing_left()
 
 
-def tiers_here():
-    global tier
-    found = []
-    for t in ("scope", "cgroup2", "cgroup1", "none"):
-        tier = t
-        r = run("true", options=["--json"])
-        if r.returncode == 0 and json.loads(r.stderr.splitlines()[0])["tier"] == t:
-            found.append(t)
-    return found
-
-
-with tempfile.TemporaryDirectory() as STATE, tempfile.TemporaryDirectory(dir="/dev/shm") as RUNTIME:
-    if "DBUS_SESSION_BUS_ADDRESS" not in os.environ and "XDG_RUNTIME_DIR" in os.environ:
-        os.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={os.environ['XDG_RUNTIME_DIR']}/bus"
-    for tier in TIERS or tiers_here():
-        for name, test in [(n, f) for n, f in globals().items() if n.startswith("test_")]:
-            before = time.monotonic()
-            test()
-            if time.monotonic() - before > 20:
-                print(f"slow    [{tier}] {name}: {time.monotonic() - before:.0f} s")
-        print(f"tier {tier}: done")
-print(f"{checks} checks, {len(problems)} failed")
-sys.exit(1 if problems else 0)
+world.play(globals())

@@ -5,38 +5,25 @@
 
 Each scenario is run in every tier that is to be had here (or those named). What is not installed is left out, with a word.
 """
-import json
 import os
 import pty
 import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import textwrap
 import threading
 import time
 
-ANTIFREEZE = os.path.abspath(sys.argv[1])
-TIERS = sys.argv[2:]
-DEADLINE = 60  # seconds; a sanitizer build on a busy machine is slow
-PYTHON = sys.executable
+from scenario import PYTHON, Scenario
+
 NOBODY = 65534
 MEMORY1 = "/sys/fs/cgroup/memory"
-problems = []
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
+world = Scenario(deadline=60)
+check, wait_for, run, plain, command = world.check, world.wait_for, world.run, world.plain, world.command
+environment, DEADLINE = world.environment, world.deadline
 left_out = set()
-checks = 0
-tier = "none"
-
-
-def check(what, ok, detail=""):
-    global checks
-    checks += 1
-    if not ok:
-        problems.append(what)
-        print(f"NOT OK  [{tier}] {what}: {detail}")
 
 
 def has(program):
@@ -46,37 +33,8 @@ def has(program):
     return False
 
 
-def environment(**more):
-    return {**os.environ, "ANTIFREEZE_TIER": tier, "XDG_STATE_HOME": STATE, "XDG_RUNTIME_DIR": RUNTIME, **more}
-
-
-def command(*args, options=()):
-    return [ANTIFREEZE, "run", *options, "--", *args]
-
-
-def run(*args, options=(), **kw):
-    return plain(*command(*args, options=options), **kw)
-
-
-def plain(*argv, **kw):
-    kw = {"stdin": subprocess.DEVNULL, "text": True, "env": environment(), **kw}
-    return subprocess.run(argv, capture_output=True, timeout=DEADLINE, **kw)
-
-
 def python(code):
     return PYTHON, "-c", textwrap.dedent(code)
-
-
-def wait_for(what, probe):
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        got = probe()
-        if got:
-            check(what, True)
-            return got
-        time.sleep(.02)
-    check(what, False, f"not within {DEADLINE} s")
-    return None
 
 
 def test_wrappers():
@@ -87,7 +45,7 @@ def test_wrappers():
     check("setsid around", plain("setsid", "-w", *command("sh", "-c", "exit 4")).returncode == 4)
     check("setsid inside", run("setsid", "-w", "sh", "-c", "exit 4").returncode == 4)
     if has("make"):
-        makefile = os.path.join(STATE, "Makefile")
+        makefile = os.path.join(world.state, "Makefile")
         with open(makefile, "w") as f:
             f.write("all: a b c\na b c:\n\t@echo $@\n")
         r = run("make", "-s", "-j2", "-f", makefile)
@@ -98,7 +56,7 @@ def test_terminals():
     """On a terminal that another program made, and around one that makes terminals."""
     pid, fd = pty.fork()
     if pid == 0:
-        os.execve(ANTIFREEZE, command("sh", "-c", "tty; stty size", options=["-q"]), environment())
+        os.execve(world.antifreeze, command("sh", "-c", "tty; stty size", options=["-q"]), environment())
     seen = b""
     while select.select([fd], [], [], DEADLINE)[0]:
         try:
@@ -112,7 +70,7 @@ def test_terminals():
         r = run("script", "-qec", "tty; exit 5", "/dev/null")
         check("script inside", "/dev/pts/" in r.stdout and r.returncode == 5, r)
     if has("tmux"):
-        mark, socket = os.path.join(STATE, "tmux"), os.path.join(STATE, "tmux.sock")
+        mark, socket = os.path.join(world.state, "tmux"), os.path.join(world.state, "tmux.sock")
         r = run("tmux", "-S", socket, "-f", "/dev/null", "new-session", "-d", f"echo in > {mark}; sleep 60", options=["--grace", "1s"])
         check("tmux inside", r.returncode == 0 and "outlives" in r.stderr, r)
         wait_for("tmux runs its command", lambda: os.path.exists(mark))
@@ -120,16 +78,16 @@ def test_terminals():
 
 
 def test_odd_places():
-    mark = os.path.join(STATE, "closed")
+    mark = os.path.join(world.state, "closed")
     code = ("import os\n"
             "open_ = [i for i in range(3) if os.path.exists(f'/proc/self/fd/{i}')]\n"
             f"open({mark!r}, 'w').write(str(open_))")
     for shut in ("0<&- 1>&- 2>&-", "0<&-", "2>&-"):
-        line = "exec " + " ".join(f"'{a}'" for a in command(PYTHON, os.path.join(STATE, "open.py"), options=["-q"])) + " " + shut
-        with open(os.path.join(STATE, "open.py"), "w") as f:
+        line = "exec " + " ".join(f"'{a}'" for a in command(PYTHON, os.path.join(world.state, "open.py"), options=["-q"])) + " " + shut
+        with open(os.path.join(world.state, "open.py"), "w") as f:
             f.write(code)
         r = plain("sh", "-c", line)
-        want = plain("sh", "-c", f"exec {PYTHON} {os.path.join(STATE, 'open.py')} {shut}; ").returncode
+        want = plain("sh", "-c", f"exec {PYTHON} {os.path.join(world.state, 'open.py')} {shut}; ").returncode
         bare = open(mark).read()
         os.unlink(mark)
         r = plain("sh", "-c", line)
@@ -148,13 +106,13 @@ def test_odd_places():
     check("an odd TMPDIR and locale", r.returncode == 0 and len(r.stderr.splitlines()) == 2, r)
     for mask in ("077", "000"):
         check(f"umask {mask}", plain("sh", "-c", 'umask $0; exec "$@"', mask, *command("sh", "-c", "umask")).stdout.strip() == "0" + mask)
-    found = plain("find", RUNTIME, STATE, "-path", "*antifreeze*", "-perm", "/077", "!", "-type", "l").stdout
+    found = plain("find", world.runtime, world.state, "-path", "*antifreeze*", "-perm", "/077", "!", "-type", "l").stdout
     check("what we make is ours alone under umask 000, too", found == "", found)
-    gone = os.path.join(STATE, "gone")
+    gone = os.path.join(world.state, "gone")
     r = plain("sh", "-c", 'mkdir "$0"; cd "$0"; rmdir "$0"; exec "$@"', gone, *command("sh", "-c", "exit 3"))
     check("a folder that was removed", r.returncode == 3, r)
     check("many arguments", run("sh", "-c", "echo $#", "sh", *map(str, range(20000))).stdout == "20000\n")
-    bad = os.path.join(STATE, "bad")
+    bad = os.path.join(world.state, "bad")
     with open(bad, "w") as f:
         f.write("#!/no/such/program\n")
     os.chmod(bad, 0o755)
@@ -179,7 +137,7 @@ def test_nested():
 
 
 def test_processes():
-    script = os.path.join(STATE, "pools.py")
+    script = os.path.join(world.state, "pools.py")
     with open(script, "w") as f:
         f.write("import multiprocessing as m\n"
                 "def double(x): return 2 * x\n"
@@ -254,7 +212,7 @@ def test_debuggers():
     if has("gdb"):
         r = run("gdb", "-q", "-batch", "-ex", "run", "--args", "/bin/sh", "-c", "echo in gdb")
         check("gdb inside", "in gdb" in r.stdout and "exited normally" in r.stdout, r)
-    r = run(PYTHON, "-m", "pdb", os.path.join(STATE, "pools.py"), stdin=None, input="p 6*7\nq\n")
+    r = run(PYTHON, "-m", "pdb", os.path.join(world.state, "pools.py"), stdin=None, input="p 6*7\nq\n")
     check("python -m pdb", "42" in r.stdout and r.returncode == 0, r)
 
 
@@ -302,7 +260,7 @@ class Notebooks:
     """A notebook server with two kernels, as far as we can tell them from real ones."""
 
     def __init__(self, *options, attach=False):
-        folder = os.path.join(STATE, "notebooks")
+        folder = os.path.join(world.state, "notebooks")
         os.makedirs(folder, exist_ok=True)
         for name, text in (("jupyter-lab", "#!" + PYTHON + "\n" + SERVER), ("ipykernel_launcher.py", KERNEL)):
             with open(os.path.join(folder, name), "w") as f:
@@ -372,7 +330,7 @@ def test_notebooks_attached():
     n.tell("b", "y = b'1' * (120 << 20); print('has', flush=True)")
     n.expect("a has")
     n.expect("b has")
-    p = subprocess.Popen([ANTIFREEZE, "attach", "--budget", "500M", str(n.p.pid)], stderr=subprocess.PIPE, text=True, env=environment())
+    p = subprocess.Popen([world.antifreeze, "attach", "--budget", "500M", str(n.p.pid)], stderr=subprocess.PIPE, text=True, env=environment())
     time.sleep(1.5)
     n.tell("a", GROW)
     n.expect("a ended -9")
@@ -385,12 +343,12 @@ def test_notebooks_attached():
 
 def test_attach():
     p = subprocess.Popen(["sleep", "1"])
-    r = plain(ANTIFREEZE, "attach", str(p.pid))
+    r = plain(world.antifreeze, "attach", str(p.pid))
     p.wait()
     check("attach to a process of ours", r.returncode == 0 and "may use" in r.stderr, r)
-    r = plain(ANTIFREEZE, "attach", str(os.getpid()))
+    r = plain(world.antifreeze, "attach", str(os.getpid()))
     check("not to what started us", r.returncode == 125 and len(r.stderr.splitlines()) == 1, r)
-    r = plain(ANTIFREEZE, "attach", str(p.pid))
+    r = plain(world.antifreeze, "attach", str(p.pid))
     check("not to one that is gone", r.returncode == 125 and "No such process" in r.stderr, r)
 
 
@@ -403,7 +361,7 @@ def test_other_user():
         own = os.path.join(home, "own")
         os.mkdir(own)
         os.chown(own, NOBODY, NOBODY)
-        binary = shutil.copy(ANTIFREEZE, home)
+        binary = shutil.copy(world.antifreeze, home)
 
         def as_nobody(*argv):
             return plain(*argv, env={"PATH": os.environ["PATH"], "HOME": own, "XDG_RUNTIME_DIR": own}, cwd="/",
@@ -455,28 +413,8 @@ def try_rmdir(folder):
         return False
 
 
-def tiers_here():
-    global tier
-    found = []
-    for t in ("scope", "cgroup2", "cgroup1", "none"):
-        tier = t
-        r = run("true", options=["--json"])
-        if r.returncode == 0 and json.loads(r.stderr.splitlines()[0])["tier"] == t:
-            found.append(t)
-    return found
-
-
-with tempfile.TemporaryDirectory() as STATE, tempfile.TemporaryDirectory(dir="/dev/shm") as RUNTIME:
-    for tier in TIERS or tiers_here():
-        for name, test in [(n, f) for n, f in globals().items() if n.startswith("test_")]:
-            if os.environ.get("ONLY", name) not in name:
-                continue
-            before = time.monotonic()
-            test()
-            if time.monotonic() - before > 20 or "SLOW" in os.environ:
-                print(f"slow    [{tier}] {name}: {time.monotonic() - before:.1f} s")
-        print(f"tier {tier}: done")
-for what in sorted(left_out):
-    print(f"left out: {what}")
-print(f"{checks} checks, {len(problems)} failed")
-sys.exit(1 if problems else 0)
+try:
+    world.play(globals())
+finally:
+    for program in sorted(left_out):
+        print(f"left out: {program}")

@@ -95,6 +95,8 @@ static void test_json_is_the_contract(void **state)
                 .summary = "the budget was met",
                 .fix = "a smaller batch",
                 .evidence = {"one", "two"},
+                .from_ms = 1500,
+                .to_ms = 60000,
         };
         afz_run_put_json(&out, &page, &outcome, 10000000000);
         buf[out.len] = '\0';
@@ -104,18 +106,19 @@ static void test_json_is_the_contract(void **state)
                 "\"code\":null},\"peak\":{\"ram_bytes\":5,\"gpu_bytes\":null},\"tier\":\"cgroup2\","
                 "\"cost\":{\"cpu_fraction\":0.00123},\"verdicts\":[{\"id\":\"host-exhaustion\","
                 "\"level\":\"act\",\"confidence\":0.95,\"summary\":\"the budget was met\","
-                "\"evidence\":[\"one\",\"two\"],\"where\":null,\"fix\":\"a smaller batch\"}],"
+                "\"evidence\":[\"one\",\"two\"],\"where\":null,\"fix\":\"a smaller batch\","
+                "\"caused_by\":null,\"from_s\":1.500,\"to_s\":60.000}],"
                 "\"attempts\":2,\"did\":{\"tell\":0,\"brake\":2,\"release\":0,\"squeeze\":0,"
                 "\"shrink\":0,\"checkpoint\":0,\"interrupt\":0,\"terminate\":0,\"kill\":0,"
                 "\"restart\":1},\"budget_bytes\":4294967296,\"swap_bytes\":1073741824,"
                 "\"cmd\":\"a\\u001b[31m\\\"\xef\xbf\xbd\",\"started\":\"2026-11-15T06:37:45Z\","
-                "\"duration_s\":10.000}\n");
+                "\"duration_s\":10.000,\"facts\":null}\n");
         out = afz_out_to(-1, buf, sizeof buf - 1);
         afz_run_put_text(&out, &page, &outcome, 10000000000);
         buf[out.len] = '\0';
         assert_null(strchr(buf, '\x1b'));
         assert_has(buf, "peak 5B of a budget of 4.0G");
-        assert_has(buf, "brake 2 x, restart 1 x");
+        assert_has(buf, "slowed it down 2 x, started it again, smaller");
 }
 
 static void test_find(void **state)

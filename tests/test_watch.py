@@ -102,7 +102,7 @@ def test_end_of_job():
 
 
 def test_bad_input():
-    for args, word in ((["watch", "999999999"], "no process"), (["watch", "abc"], "no process number"),
+    for args, word in ((["watch", "999999999"], "no process"), (["watch", "abc"], "no run 'abc'"),
                        (["watch", "0"], "no process number"), (["watch", "-i", "1x"], "--interval"),
                        (["watch", "--count", "0"], "--count"), (["watch", "--jsno"], "did you mean"),
                        (["wathc"], "did you mean"), (["watch", "1", "2"], ""), (["demo", "nonsense"], "--list"),

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""why and set, as a person and a script meet them: runs that ended, go on, were lost; no run at all.
+"""why, set and watch RUN, as a person and a script meet them: runs that ended, go on, were lost; no run at all; and what
+`run` says at the end.
 
     test_why.py ANTIFREEZE FAKE_RUN
 """
@@ -34,6 +35,7 @@ class World:
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="afz-")
         os.mkdir(self.at("run"), 0o700)
+        os.mkdir(self.at("run/antifreeze"), 0o700)  # where it is missing, other runs of this user would be found
         self.env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.at("run"), "XDG_STATE_HOME": self.at("state"),
                     "HOME": self.dir, "TZ": "UTC"}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
@@ -90,7 +92,7 @@ def test_no_runs():
         one_line("an empty operand", w.why(""), "no run ''")
         one_line("set wants a run", w.call(ANTIFREEZE, "set", "--budget", "1G"), "RUN")
         one_line("set of no run", w.call(ANTIFREEZE, "set", "x", "--budget", "1G"), "no run 'x'")
-        check("looking leaves nothing behind", os.listdir(w.at("run")) == [] and not os.path.exists(w.at("state")))
+        check("looking leaves nothing behind", os.listdir(w.at("run/antifreeze")) == [] and not os.path.exists(w.at("state")))
         w.env = {"PATH": w.env["PATH"]}
         check("with nothing in the environment", w.why("--json").returncode in (0, 2))
 
@@ -100,16 +102,22 @@ def test_ended():
         run = w.fake("end", 3)
         text = w.why()
         check("text", text.returncode == 0 and text.stdout.startswith(f"run {run}: it ended by itself\n"), text)
-        for word in ("exception (warn, confidence 60 %)", "because    as it said", "fix        look", "exit status 3",
-                     "cgroup2", "peak 3.0G of a budget of 4.0G", "nothing: it was not needed", "hunter2"):
+        for word in ("verdict    exception, perhaps", "because    as it said", "try        look", "exit status 3",
+                     "peak 3.0G of a budget of 4.0G", "hunter2"):
             check(f"text has {word!r}", word in text.stdout, text.stdout)
+        check("verdict.txt is why", open(w.at("state/antifreeze/runs", run, "verdict.txt")).read() == text.stdout)
+        full = w.why("--verbose").stdout
+        for word in ("exception, perhaps (confidence 0.60, level warn)", "because    as it said", "try        look", "cgroup2",
+                     "nothing: it was not needed", "% of a core", "recording  none"):
+            check(f"--verbose has {word!r}", word in full, full)
         doc = w.why_json(run)
         check("the keys and their order", list(doc)[:len(KEYS)] == KEYS, list(doc))
         check("the end", doc["end"] == {"how": "exit", "code": 3}, doc["end"])
         check("the peak", doc["peak"] == {"ram_bytes": 3 << 30, "gpu_bytes": None}, doc["peak"])
         verdict = doc["verdicts"][0]
-        check("a verdict's keys", list(verdict) == ["id", "level", "confidence", "summary", "evidence", "where", "fix"],
+        check("a verdict's keys", list(verdict)[:7] == ["id", "level", "confidence", "summary", "evidence", "where", "fix"],
               list(verdict))
+        check("and later ones", list(verdict)[7:10] == ["caused_by", "from_s", "to_s"], list(verdict))
         folder = w.at("state/antifreeze/runs", run)
         check("verdict.json is why --json", open(os.path.join(folder, "verdict.json")).read() == w.why("--json").stdout)
         check("what stays", sorted(os.listdir(folder)) == ["verdict.json", "verdict.txt"], os.listdir(folder))
@@ -139,15 +147,83 @@ def test_paste():
         check("the command's name only", lines[-2].split() == ["command", "python"], lines[-2])
         check("no secrets", not any(word in line for line in lines for word in ("hunter2", "/home/me", "train.py")), lines)
         one_line("--paste and --json", w.why("--paste", "--json"), "exclude")
+        one_line("--verbose and --json", w.why("--verbose", "--json"), "exclude")
+
+
+IDS = """clean leak fd-leak thread-leak log-growth disk-full shm-full gpu-oom gpu-held-by-other gpu-preallocated gpu-spill
+driver-fault overheat power-limit hang hang:deadlock hang:spin hang:worker-dead data-stall cpu-oversubscription swap-thrash
+swap-insufficient host-exhaustion fork-storm oom-killed killed-externally checkpoint-signal crash exception lost machine-lost
+not-known""".split()
 
 
 def test_explain():
     with World() as w:
-        for verdict in ("clean", "host-exhaustion", "oom-killed", "killed-externally", "crash", "exception", "lost",
-                        "machine-lost", "disk-full", "shm-full"):
+        for verdict in IDS:
             r = w.why("--explain", verdict)
             check(f"--explain {verdict}", r.returncode == 0 and r.stdout.startswith(f"{verdict}: "), r)
-        one_line("--explain of nothing", w.why("--explain", "gremlins"), "host-exhaustion")
+        check("a kind that is new", w.why("--explain", "hang:novel").returncode == 0)
+        unknown = w.why("--explain", "gremlins")
+        one_line("--explain of nothing", unknown, "host-exhaustion")
+        check("and it lists all there are", all(verdict in unknown.stderr for verdict in IDS), unknown.stderr)
+
+
+def own_lines(r):
+    return [line for line in r.stderr.splitlines() if line.startswith("antifreeze: ")]
+
+
+def test_end_of_run():
+    """What `run` says when it ends: a line when all was well, else at most five, and nothing that why does not say."""
+    with World() as w:
+        r = w.call(ANTIFREEZE, "run", "--", "true")
+        said = own_lines(r)
+        check("a good run ends with one line", r.returncode == 0 and len(said) == 2 and said[1].startswith("antifreeze: clean: "), r)
+        r = w.call(ANTIFREEZE, "run", "--", "sh", "-c", "exit 3")
+        said, run = own_lines(r)[1:], w.why_json()["run"]
+        check("a bad one with at most five", 2 <= len(said) <= 5 and said[0].startswith("antifreeze: exception: "), said)
+        check("what to try", any(line.startswith("antifreeze:   try: ") for line in said), said)
+        check("and where there is more", f"antifreeze why {run}" in said[-1] and f"antifreeze report {run}" in said[-1], said)
+        doc = w.why_json(run)
+        check("why says the same", doc["verdicts"][0]["summary"] in said[0] and doc["end"] == {"how": "exit", "code": 3}, doc)
+        check("the guard's facts are kept", doc["facts"]["stop_cause"] == "none", doc)
+        check("--verbose tells of the recording", "recording" in w.why("--verbose", run).stdout, w.why("--verbose", run))
+        r = w.call(ANTIFREEZE, "run", "--quiet", "--", "sh", "-c", "exit 3")
+        check("--quiet is quiet", r.returncode == 3 and r.stderr == "", r)
+        r = w.call(ANTIFREEZE, "run", "--json", "--", "sh", "-c", "kill -SEGV $$")
+        said = [json.loads(line) for line in r.stderr.splitlines()]
+        verdict = [line for line in said if line["antifreeze"] == "verdict"]
+        check("--json: one object says the verdict", len(verdict) == 1 and verdict[0]["verdicts"][0]["id"] == "crash", said)
+        check("in the form of why --json", verdict[0]["verdicts"] == w.why_json()["verdicts"], verdict)
+        check("the end comes last", said[-1]["antifreeze"] == "end" and said[-1]["signal"] == signal.SIGSEGV, said[-1])
+        with open(w.at("file"), "w"):
+            pass
+        r = w.call(ANTIFREEZE, "run", "--json", "--run-dir", "file", "--", "true")
+        check("--json: also what fails is an object", r.returncode == 125 and json.loads(r.stderr)["antifreeze"] == "failed", r)
+        w.env["XDG_STATE_HOME"] = w.at("file")
+        r = w.call(ANTIFREEZE, "run", "--json", "--", "sh", "-c", "exit 3")
+        said = [json.loads(line) for line in r.stderr.splitlines()]
+        check("a run without a folder", r.returncode == 3 and [line["antifreeze"] for line in said] ==
+              ["unrecorded", "start", "verdict", "end"] and "exit status 3" in said[2]["text"], said)
+
+
+def test_demo_time():
+    with World() as w:
+        if w.call(ANTIFREEZE, "demo", "--list").returncode != 0:
+            return
+        r = w.call(ANTIFREEZE, "demo", "--time", "1s")
+        check("a demo that was ended by its time says so", "when its time was over" in r.stderr and "exception" not in r.stderr, r)
+        check("and why does", "when its time was over" in w.why().stdout, w.why().stdout)
+
+
+def test_watch_run():
+    with World() as w:
+        with w.live() as (process, run):
+            for name in (run, run[:-2], w.at("state/antifreeze/runs", run), str(process.pid)):
+                r = w.call(ANTIFREEZE, "watch", "--json", "-n", "1", name)
+                check(f"watch {name}", r.returncode == 0 and r.stdout.count("\n") == 1 and json.loads(r.stdout), r)
+        r = w.call(ANTIFREEZE, "watch", run)
+        one_line("watch of a run that is over", r, f"antifreeze why {run}")
+        check("and the report is named", f"antifreeze report {run}" in r.stderr, r)
+        one_line("watch of no run", w.call(ANTIFREEZE, "watch", "nonsense"), "no run 'nonsense'")
 
 
 def test_live():
@@ -232,7 +308,7 @@ def test_no_state_folder():
         one_line("and is gone then", w.why(run), "no run")
 
 
-for test in (test_no_runs, test_ended, test_paste, test_explain, test_live, test_lost, test_killed_anywhere, test_run_dir, test_no_state_folder):
+for test in (test_no_runs, test_ended, test_paste, test_explain, test_end_of_run, test_demo_time, test_watch_run, test_live, test_lost, test_killed_anywhere, test_run_dir, test_no_state_folder):
     test()
 print(f"{checks} checks, {len(problems)} problems")
 sys.exit(1 if problems else 0)

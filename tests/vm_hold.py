@@ -11,20 +11,15 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 
-ANTIFREEZE = os.path.abspath(sys.argv[1])
-TIERS = sys.argv[2:]
-DEADLINE = 120  # seconds; the machine is emulated
-PYTHON = sys.executable
-MB = 1 << 20
+from scenario import MB, PYTHON, Scenario, guard_of
+
 MANAGER = [] if os.geteuid() == 0 else ["--user"]
-problems = []
-checks = 0
-tier = "none"
+world = Scenario(deadline=120, runtime=False)
+check, until, environment, DEADLINE = world.check, world.until, world.environment, world.deadline
 
 # Fills by faults of user space, at a rate; says how fast it was.
 GROW = """
@@ -45,30 +40,8 @@ def touch():
 """
 
 
-def check(what, ok, detail=""):
-    global checks
-    checks += 1
-    if not ok:
-        problems.append(what)
-        print(f"NOT OK  [{tier}] {what}: {detail}", flush=True)
-
-
 def say(text):
-    print(f"        [{tier}] {text}", flush=True)
-
-
-def until(probe, seconds=DEADLINE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        got = probe()
-        if got:
-            return got
-        time.sleep(.02)
-    return probe()
-
-
-def environment():
-    return {**os.environ, "ANTIFREEZE_TIER": tier, "XDG_STATE_HOME": STATE}
+    print(f"        [{world.tier}] {text}", flush=True)
 
 
 def number(path, key=None):
@@ -100,9 +73,9 @@ def alive(pid):
 
 def run(code, *options):
     """To its end: (exit status, what was recorded, stdout, stderr)."""
-    with tempfile.TemporaryDirectory(dir=STATE) as d:
+    with tempfile.TemporaryDirectory(dir=world.state) as d:
         cmd = [PYTHON, "-c", GROW + code]
-        p = subprocess.run([ANTIFREEZE, "run", "--run-dir", d, *options, "--", *cmd], capture_output=True, text=True,
+        p = subprocess.run([world.antifreeze, "run", "--run-dir", d, *options, "--", *cmd], capture_output=True, text=True,
                            timeout=DEADLINE, env=environment(), stdin=subprocess.DEVNULL)
         with open(os.path.join(d, "verdict.json")) as f:
             return p.returncode, json.load(f), p.stdout, p.stderr
@@ -112,9 +85,9 @@ class Job:
     """A run that is spoken to: each line on stdin is a Python statement, answered by a line."""
 
     def __init__(self, *options):
-        self.dir = tempfile.mkdtemp(dir=STATE)
+        self.dir = tempfile.mkdtemp(dir=world.state)
         loop = GROW + "print('pid', os.getpid(), flush=True)\nfor line in sys.stdin: exec(line); print('ok', flush=True)\n"
-        self.p = subprocess.Popen([ANTIFREEZE, "run", "--run-dir", self.dir, *options, "--", PYTHON, "-c", loop],
+        self.p = subprocess.Popen([world.antifreeze, "run", "--run-dir", self.dir, *options, "--", PYTHON, "-c", loop],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   env=environment())
         self.pid = int(self.p.stdout.readline().split()[1])
@@ -153,21 +126,9 @@ def cgroup_of(pid):
         return "/sys/fs/cgroup" + f.read().strip().split("::")[1]
 
 
-def guard_of(front):
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        try:
-            with open(path) as f:
-                stat = f.read()
-        except OSError:
-            continue
-        if "(afz-guard)" in stat and int(stat.rsplit(")", 1)[1].split()[1]) == front:
-            return int(path.split("/")[2])
-    return None
-
-
 def held():
     """Whether this tier has limits of the kernel."""
-    return tier != "none"
+    return world.tier != "none"
 
 
 def test_contained():
@@ -182,7 +143,7 @@ def test_contained():
     j.p.stdin.close()
     j.p.stdin = None
     status, why, err = j.end()
-    check("and ends as it likes", status == 0 and why["tier"] == tier, (status, why, err))
+    check("and ends as it likes", status == 0 and why["tier"] == world.tier, (status, why, err))
 
 
 def test_growth_is_met_in_time():
@@ -311,13 +272,13 @@ def test_guard_and_front_killed():
 def test_logout():
     """systemd ends a session by signalling its processes one by one; in a scope the job is none of them, and hears of it
     all the same. Who was started with nohup lives on."""
-    if os.geteuid() != 0 or tier == "cgroup2":  # a user has no cgroup2 here
+    if os.geteuid() != 0 or world.tier == "cgroup2":  # a user has no cgroup2 here
         return
     for word, nohup in (("terminate-session", ""), ("terminate-user", ""), ("", "setsid nohup")):
         folder = tempfile.mkdtemp()
         os.chmod(folder, 0o777)
         job = f"echo $XDG_SESSION_ID $$ >{folder}/new && mv {folder}/new {folder}/ready; exec sleep 1000"
-        p = subprocess.Popen(["runuser", "--login", "--command", f"ANTIFREEZE_TIER={tier} {nohup} {ANTIFREEZE} run -q --run-dir "
+        p = subprocess.Popen(["runuser", "--login", "--command", f"ANTIFREEZE_TIER={world.tier} {nohup} {world.antifreeze} run -q --run-dir "
                               f"{folder}/run -- sh -c '{job}' {'& sleep 4' if nohup else ''}", "user"], stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if not until(lambda: os.path.exists(f"{folder}/ready"), 60):
@@ -367,11 +328,4 @@ def read(path):
         return ""
 
 
-with tempfile.TemporaryDirectory() as STATE:
-    only = os.environ.get("ONLY", "")
-    for tier in TIERS:
-        for name, test in [(n, f) for n, f in globals().items() if n.startswith("test_") and only in n]:
-            test()
-        print(f"tier {tier}: done", flush=True)
-print(f"{checks} checks, {len(problems)} failed")
-sys.exit(1 if problems else 0)
+world.play(globals())

@@ -13,6 +13,7 @@
 #include "engine.h"
 #include "json_view.h"
 #include "metrics.h"
+#include "operand_run.h"
 #include "plain.h"
 #include "term.h"
 #include "watch_live.h"
@@ -122,15 +123,42 @@ static int watch(const struct options *opt, const struct afz_env *env, uint64_t 
         return r;
 }
 
+/* The root of a run's job. */
+static int find_root(const char *run, uint64_t *ret)
+{
+        struct afz_run_ref ref;
+        struct afz_run_page page;
+        int status = afz_operand_run(run, &ref);
+        if (status != 0)
+                return status;
+        if (!ref.live || afz_run_peek(&ref, &page) < 0)
+                return afz_fail(AFZ_EXIT_USAGE,
+                                "watch: run %s is over; 'antifreeze why %s' tells how it ended, "
+                                "'antifreeze report %s' shows it",
+                                ref.id, ref.id, ref.id);
+        if (page.root_pid <= 0)
+                return afz_fail(AFZ_EXIT_USAGE, "watch: run %s has not started its command yet",
+                                ref.id);
+        *ret = (uint64_t)page.root_pid;
+        return 0;
+}
+
 static int run_watch(const struct afz_invocation *inv)
 {
         const struct options *opt = inv->options;
         struct afz_env env;
         uint64_t pid = 0;
+        const char *job = inv->argc > 0 ? inv->argv[0] : NULL;
         if (opt->metrics)
                 return print_metrics(opt);
-        if (inv->argc > 0 && afz_operand_pid(inv->argv[0], &pid) < 0)
-                return afz_fail(AFZ_EXIT_USAGE, "watch: '%s' is no process number", inv->argv[0]);
+        if (job && job[0] && strspn(job, "0123456789") == strlen(job)) {
+                if (afz_operand_pid(job, &pid) < 0)
+                        return afz_fail(AFZ_EXIT_USAGE, "watch: '%s' is no process number", job);
+        } else if (job) {
+                int status = find_root(job, &pid);
+                if (status != 0)
+                        return status;
+        }
         setlocale(LC_CTYPE, "");
         signal(SIGPIPE, SIG_IGN); /* a reader that goes is an end, not a death */
         int r = opt->root ? afz_env_open_fixture(opt->root, &env) : afz_env_open_live(&env);
@@ -182,7 +210,9 @@ static const struct afz_option rows[] = {
 static const struct options defaults = {.interval_ns = S};
 
 static const struct afz_operand operands[] = {
-        {.name = "PID", .complete = AFZ_COMPLETE_PID, .optional = true},
+        {.name = "RUN|PID",
+         .complete = AFZ_COMPLETE_RUN | AFZ_COMPLETE_PID | AFZ_COMPLETE_DIR,
+         .optional = true},
         {0},
 };
 
@@ -202,7 +232,9 @@ const struct afz_command afz_command_watch = {
                 "crossed, pressure, cores, disks, the job's whole process tree with the role of "
                 "each process, and what limits the job now.\n\n"
                 "PID is the root of the job: its children and theirs belong to it, also those that "
-                "were re-parented away. Without PID the machine's heaviest processes are shown.\n\n"
+                "were re-parented away. RUN is a run that goes on: its ID, the beginning of one, "
+                "or "
+                "its folder. Without either the machine's heaviest processes are shown.\n\n"
                 "On a terminal it is a live view (press h for its keys); without one it prints one "
                 "plain line a tick.",
         .operands = operands,

@@ -1,4 +1,5 @@
 /* antifreeze why: how a run ended, and why; for people, for scripts, for a forum. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
@@ -8,72 +9,59 @@
 #include "commands.h"
 #include "config.h"
 #include "count_of.h"
+#include "explain.h"
 #include "operand_run.h"
 #include "out.h"
 #include "quantity.h"
 #include "span.h"
+#include "why_detail.h"
+#include "why_meaning.h"
 
 struct why_options {
-        bool json, paste;
+        bool json, paste, verbose;
         const char *explain;
-};
-
-/* What each verdict that exists means. */
-static const struct {
-        const char *id, *text;
-} explanation[] = {
-        {"clean", "Nothing is wrong: the program ended by itself with status 0, and stayed within "
-                  "what it may use."},
-        {"host-exhaustion",
-         "The job needed as much memory as the machine can give it, so Antifreeze slowed it down, "
-         "asked it to save, and in the end stopped it, before the machine would have begun to "
-         "page. A smaller batch, data that is streamed instead of loaded, or a larger --budget "
-         "(where others can spare it) lets it run."},
-        {"oom-killed",
-         "The kernel killed the job at the limit that Antifreeze had set: memory was taken faster "
-         "than one could look. The rest of the machine was never short. The ways out are those of "
-         "host-exhaustion."},
-        {"fork-storm",
-         "The job started processes without end, and was stopped at the limit of processes. Often "
-         "a worker imports the main module and starts workers of its own."},
-        {"killed-externally",
-         "Somebody else ended the job with a signal: a user, a batch system, a shell that was "
-         "closed. Antifreeze did not, and no limit of ours was met."},
-        {"crash",
-         "The program was ended by a signal that a fault raises (SIGSEGV, SIGBUS, SIGABRT, ...): a "
-         "fault in native code, not a lack of memory that we saw."},
-        {"exception",
-         "The program ended by itself with a status other than 0: an uncaught exception, a failed "
-         "assertion, a usage error. Its own last lines say more."},
-        {"lost", "The guard itself was killed before the job ended, so nobody saw the end. The "
-                 "kernel's limits stayed in force; the next run clears up."},
-        {"machine-lost",
-         "The machine went down while the job was running: it was booted anew since, and no end "
-         "was recorded. Power, heat, a driver or a reset; the log of the boot before may tell "
-         "(journalctl -b -1 -e)."},
-        {"disk-full",
-         "A disk that the job writes to is full, or nearly. Old checkpoints, logs and caches are "
-         "the usual cause."},
-        {"shm-full",
-         "/dev/shm is full, or nearly. Loader workers hand over their batches there: fewer "
-         "workers, a smaller prefetch, or a larger /dev/shm (in a container: --shm-size) helps."},
 };
 
 static int explain(const char *id)
 {
-        char known[256] = "";
+        char known[1024] = "";
+        const char *text = afz_why_meaning(id), *other;
         size_t at = 0;
-        for (size_t i = 0; i < AFZ_COUNT_OF(explanation); i++) {
-                if (strcmp(id, explanation[i].id) == 0)
-                        return printf("%s: %s\n", id, explanation[i].text) < 0 ||
-                                               fflush(stdout) != 0
-                                       ? afz_fail(AFZ_EXIT_USAGE, "cannot write to stdout")
-                                       : 0;
-                int n = snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "",
-                                 explanation[i].id);
-                at += (size_t)n < sizeof known - at ? (size_t)n : 0;
-        }
+        if (text)
+                return printf("%s: %s\n", id, text) < 0 || fflush(stdout) != 0
+                               ? afz_fail(AFZ_EXIT_USAGE, "cannot write to stdout")
+                               : 0;
+        for (unsigned i = 0; (other = afz_why_meaning_id(i)) && at < sizeof known; i++)
+                at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "",
+                                       other);
         return afz_fail(AFZ_EXIT_USAGE, "there is no verdict '%.48s'; there are %s", id, known);
+}
+
+/* Folders are nobody's business: "/home/me/logs/train.log" is told as ".../train.log". Those of the
+ * kernel's own file systems tell something, and nothing about anybody. */
+static void put_without_folders(struct afz_out *out, struct afz_span line)
+{
+        static const char *const plain[] = {"/dev/", "/proc/", "/sys/"};
+        size_t done = 0;
+        for (size_t i = 0; i < line.n; i++) {
+                struct afz_span rest = {line.p + i, line.n - i};
+                bool begins = i == 0 || strchr(" \t\"'(=:", line.p[i - 1]);
+                bool known = false;
+                size_t n = 0;
+                for (size_t k = 0; k < AFZ_COUNT_OF(plain); k++)
+                        known |= afz_span_starts(rest, plain[k]);
+                while (n < rest.n && !strchr(" \t\"'),;", rest.p[n]))
+                        n++;
+                if (line.p[i] != '/' || !begins || known || n < 2)
+                        continue;
+                struct afz_span name = afz_span_base_name((struct afz_span){rest.p, n});
+                afz_out_bytes(out, line.p + done, i - done);
+                afz_out_str(out, ".../");
+                afz_out_bytes(out, name.p, name.n);
+                done = i + n;
+                i = done - 1;
+        }
+        afz_out_bytes(out, line.p + done, line.n - done);
 }
 
 /* "  command    /home/me/bin/python train.py --token 1234" is told as "  command    python": what
@@ -88,7 +76,7 @@ static void put_without_secrets(struct afz_out *out, struct afz_span text)
                         line = afz_span_take_word(&rest, &word) == 0 ? afz_span_base_name(word)
                                                                      : AFZ_SPAN("");
                 }
-                afz_out_bytes(out, line.p, line.n);
+                put_without_folders(out, line);
                 afz_out_char(out, '\n');
         }
 }
@@ -111,17 +99,73 @@ static void put_machine(struct afz_out *out)
         afz_out_char(out, '\n');
 }
 
-static int paste(const struct afz_run_ref *ref, struct afz_out *out)
+/* What is asked for, and what is known of it. */
+struct question {
+        struct afz_run_ref ref;
+        struct afz_run_known known;
+        struct afz_flight flight;
+        char lacking[AFZ_RUN_WHY_CAP]; /* of the recording */
+};
+
+static bool same_words(const struct afz_outcome *a, const struct afz_outcome *b)
 {
-        char text[16384];
+        bool same = a->verdicts == b->verdicts;
+        for (unsigned i = 0; same && i < a->verdicts; i++) {
+                const struct afz_verdict *v = &a->verdict[i], *w = &b->verdict[i];
+                same = strcmp(v->id, w->id) == 0 && strcmp(v->summary, w->summary) == 0;
+                for (int e = 0; same && e < AFZ_EVIDENCE_MAX; e++)
+                        same = strcmp(v->evidence[e], w->evidence[e]) == 0;
+        }
+        return same;
+}
+
+/* Looks into it. What was not recorded, or without a look at the recording, is on the way. */
+static void look_into(struct question *q)
+{
+        struct afz_outcome before = q->known.outcome;
+        int dir_fd = q->ref.dir[0] ? open(q->ref.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        (void)afz_explain_known(&q->known, dir_fd, &q->flight, q->lacking);
+        if (dir_fd >= 0)
+                close(dir_fd);
+        if (q->known.outcome.end.how != AFZ_END_RUNNING &&
+            (!q->known.recorded || !same_words(&before, &q->known.outcome)))
+                (void)afz_run_retell(&q->ref, &q->known); /* what is told does not depend on it */
+}
+
+static void paste(const struct question *q, struct afz_out *out)
+{
+        char text[32768];
         struct afz_out memory = afz_out_to(-1, text, sizeof text);
-        int r = afz_run_tell(ref, false, &memory);
-        if (r < 0)
-                return r;
+        afz_run_put_full_text(&memory, &q->known.page, &q->known.outcome, q->known.duration_ns);
         afz_out_str(out, "```text\n");
         put_machine(out);
         put_without_secrets(out, (struct afz_span){text, memory.len});
         afz_out_str(out, "```\n");
+}
+
+static int answer(const struct why_options *options, struct question *q, struct afz_out *out)
+{
+        struct afz_run_known *known = &q->known;
+        bool plain = !options->verbose && !options->paste;
+        int r = afz_run_recall(&q->ref, known);
+        bool ended = r == 0 && known->outcome.end.how != AFZ_END_RUNNING;
+        /* What stands in the files is the answer, also when another version has written more than
+         * we can read; a run on another machine is told as that one left it. */
+        if ((r < 0 && plain) || (r == 0 && known->elsewhere && !ended) ||
+            (plain && ended && known->recorded && known->outcome.end.how != AFZ_END_LOST))
+                return afz_run_tell_file(&q->ref, options->json, out);
+        if (r < 0)
+                return r;
+        look_into(q);
+        if (options->json)
+                afz_run_put_json(out, &known->page, &known->outcome, known->duration_ns);
+        else if (options->paste)
+                paste(q, out);
+        else if (options->verbose)
+                afz_why_detail(out, known, &q->flight, q->lacking);
+        else
+                afz_run_put_text(out, &known->page, &known->outcome, known->duration_ns);
+        afz_flight_done(&q->flight);
         return 0;
 }
 
@@ -129,22 +173,23 @@ static int run_why(const struct afz_invocation *invocation)
 {
         const struct why_options *options = invocation->options;
         const char *text = invocation->argc > 0 ? invocation->argv[0] : NULL;
-        struct afz_run_ref ref;
+        struct question q = {0};
         char buf[4096];
 
-        if ((options->json + options->paste + (options->explain != NULL)) > 1)
+        if ((options->json + options->paste + options->verbose + (options->explain != NULL)) > 1)
                 return afz_fail(AFZ_EXIT_USAGE,
-                                "why: --json, --paste and --explain exclude one another");
+                                "why: --json, --paste, --verbose and --explain exclude one "
+                                "another");
         if (options->explain)
                 return explain(options->explain);
-        int status = afz_operand_run(text, &ref);
+        int status = afz_operand_run(text, &q.ref);
         if (status != 0)
                 return status;
         struct afz_out out = afz_out_to(STDOUT_FILENO, buf, sizeof buf);
-        int r = options->paste ? paste(&ref, &out) : afz_run_tell(&ref, options->json, &out);
+        int r = answer(options, &q, &out);
         if (r < 0)
-                return afz_fail(AFZ_EXIT_USAGE, "nothing can be read of run %s%s%s: %s", ref.id,
-                                ref.dir[0] ? " in " : "", ref.dir, strerror(-r));
+                return afz_fail(AFZ_EXIT_USAGE, "nothing can be read of run %s%s%s: %s", q.ref.id,
+                                q.ref.dir[0] ? " in " : "", q.ref.dir, strerror(-r));
         r = afz_out_flush(&out);
         return r < 0 ? afz_fail(AFZ_EXIT_USAGE, "writing: %s", strerror(-r)) : 0;
 }
@@ -162,6 +207,11 @@ static const struct afz_option why_rows[] = {
          .offset = offsetof(struct why_options, paste),
          .help = "A block to paste into a forum or an issue: the verdict, with version, kernel, "
                  "tier and RAM. Of the command only its name is shown."},
+        {.name = "verbose",
+         .letter = 'v',
+         .offset = offsetof(struct why_options, verbose),
+         .help = "All of it: every verdict with all its evidence and how sure it is, what led to "
+                 "what, what was done when, and of a run that goes on, when its memory is full."},
         {.name = "explain",
          .arg = "ID",
          .type = AFZ_OPTION_STRING,
@@ -173,6 +223,7 @@ static const struct afz_option why_rows[] = {
 static const struct afz_example why_examples[] = {
         {"antifreeze why", "How the last run ended, and why."},
         {"antifreeze why --json | jq -r '.verdicts[0].id'", "Only the strongest verdict."},
+        {"antifreeze why --verbose", "With all the evidence, and what happened when."},
         {"antifreeze why runs/today", "The same for the run in that folder (run --run-dir)."},
         {"antifreeze why --explain host-exhaustion", "What that verdict means."},
         {0},
@@ -182,12 +233,14 @@ const struct afz_command afz_command_why = {
         .name = "why",
         .summary = "say how a run ended, and why",
         .description =
-                "Prints the verdict of a run, the newest by default: one sentence, the evidence, "
-                "one fix, how it ended, what held it, its peak and its budget, and what Antifreeze "
-                "did. A run that still goes on is told as it stands.\n\n"
+                "Prints the verdict of a run, the newest by default: what happened, in one "
+                "sentence; because of what we believe it; what to try; how sure we are; and what "
+                "it led to. Then how it ended, its peak and its budget, and what Antifreeze did. "
+                "Of a run that still goes on, what can be said so far.\n\n"
                 "RUN is a run's ID, the beginning of one, the path of a run's folder, or the "
                 "process number of a living run. A run whose guard was killed, or whose machine "
-                "went down, is told as lost. The exit status is 0 whenever there is an answer.",
+                "went down, is told as lost, with what its recording shows until then. The exit "
+                "status is 0 whenever there is an answer.",
         .operands = why_operands,
         .options = why_rows,
         .examples = why_examples,

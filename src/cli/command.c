@@ -44,17 +44,15 @@ static int check_operands(const struct afz_program *program, const struct afz_co
 
         for (; at && at->name; at++, count++) {
                 if (parsed->argc <= count && !at->optional)
-                        return afz_usage_error_set(error, "%s wants %s; see '%s %s --help'",
-                                                   command->name, at->name, program->name,
-                                                   command->name);
+                        return afz_usage_error_set(error, "%s is missing; see '%s %s --help'",
+                                                   at->name, program->name, command->name);
                 if (at->repeats)
                         return 0;
         }
         if (parsed->argc <= count)
                 return 0;
-        return afz_usage_error_set(
-                error, "'%.48s' is one argument too many for %s; see '%s %s --help'",
-                parsed->argv[count], command->name, program->name, command->name);
+        return afz_usage_error_set(error, "'%.48s' is one argument too many; see '%s %s --help'",
+                                   parsed->argv[count], program->name, command->name);
 }
 
 int afz_command_parse(const struct afz_program *program, const struct afz_command *command,

@@ -15,8 +15,8 @@
 #include "bus.h"
 #include "clock.h"
 #include "commands.h"
+#include "front_end.h"
 #include "hold_tier.h"
-#include "json.h"
 #include "quantity.h"
 #include "thaw.h"
 
@@ -29,53 +29,31 @@ struct front {
         uint64_t line_ns, end_ns; /* when the next line, and the end of its time, are due; 0: not */
         bool asked_to_end;        /* SIGTERM was sent at the end of its time */
         bool ended;               /* the guard has said how */
+        struct afz_word verdict;  /* what it makes of that; its event is "" until then */
         int code, sig;
 };
 
-static void say_json(const char *run, const struct afz_word *word)
-{
-        char buf[1024];
-        struct afz_out out = afz_out_to(STDERR_FILENO, buf, sizeof buf);
-        struct afz_json j = {.out = &out};
-        afz_json_open(&j, '{');
-        afz_json_key(&j, "antifreeze"), afz_json_str(&j, word->event);
-        afz_json_key(&j, "run"), afz_json_str(&j, run);
-        afz_json_key(&j, "text"), afz_json_str(&j, word->text[0] ? word->text : NULL);
-        afz_json_key(&j, "tier"), afz_json_str(&j, afz_tier_name(word->tier));
-        afz_json_key(&j, "budget_bytes"), afz_json_u64(&j, word->budget_bytes);
-        afz_json_key(&j, "swap_bytes"), afz_json_u64(&j, word->swap_bytes);
-        afz_json_key(&j, "need_bytes"), afz_json_u64(&j, word->need_bytes);
-        if (word->kind == AFZ_WORD_ENDED || word->kind == AFZ_WORD_FAILED) {
-                afz_json_key(&j, "exit");
-                if (word->sig == 0)
-                        afz_json_i64(&j, word->code);
-                else
-                        afz_json_null(&j);
-                afz_json_key(&j, "signal");
-                if (word->sig != 0)
-                        afz_json_i64(&j, word->sig);
-                else
-                        afz_json_null(&j);
-        }
-        afz_json_close(&j, '}');
-        afz_out_char(&out, '\n');
-        (void)afz_out_flush(&out);
-}
-
 static void speak(const struct front *f, const struct afz_word *word)
 {
-        if (f->style->json) {
-                if (!f->style->quiet || word->urgent || word->kind == AFZ_WORD_ENDED)
-                        say_json(f->run.page->id, word);
-                return;
-        }
-        if (word->text[0] == '\0' || (f->style->quiet && !word->urgent && !f->order->dry_run))
-                return;
-        for (const char *line = word->text; line && *line;) {
-                const char *end = strchr(line, '\n');
-                afz_say("%.*s", end ? (int)(end - line) : (int)strlen(line), line);
-                line = end ? end + 1 : NULL;
-        }
+        afz_front_speak(f->style, f->run.page->id, word, f->order->dry_run);
+}
+
+static void notify(const struct front *f, const char *text)
+{
+        if (f->order->policy != AFZ_POLICY_WATCH)
+                (void)afz_bus_notify("Antifreeze", text, true);
+}
+
+static void tell_verdict(struct front *f)
+{
+        char text[512];
+        struct afz_front_end end = {.style = f->style,
+                                    .run = &f->run,
+                                    .verdict = &f->verdict,
+                                    .time_over = f->asked_to_end};
+        afz_front_explain(&end, text, sizeof text);
+        if (f->verdict.urgent)
+                notify(f, text);
 }
 
 /* The same signal for ourselves, as the shell expects of a job; we go on when it says so. */
@@ -106,12 +84,18 @@ static void hear(struct front *f, const struct afz_word *word)
                 f->ended = true;
                 f->code = word->code;
                 f->sig = word->sig;
+                if (f->verdict.event[0])
+                        tell_verdict(f); /* the recording is whole now */
                 speak(f, word);
                 break;
         default:
+                if (strcmp(word->event, "verdict") == 0) {
+                        f->verdict = *word; /* looked into first, with its last word */
+                        break;
+                }
                 speak(f, word);
-                if (word->urgent && f->order->policy != AFZ_POLICY_WATCH)
-                        (void)afz_bus_notify("Antifreeze", word->text, true);
+                if (word->urgent)
+                        notify(f, word->text);
                 break;
         }
 }
@@ -176,15 +160,17 @@ static int timed(struct front *f)
                 if (f->asked_to_end)
                         word.sig = SIGKILL;
                 else
-                        afz_say("its time is over (--time): it is ended");
+                        afz_front_say(f->style, page->id, "time",
+                                      "its time is over (--time): it is ended");
                 (void)send(f->fd, &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
                 f->end_ns = f->asked_to_end ? 0 : now + f->order->grace_ns;
                 f->asked_to_end = true;
         }
         if (f->line_ns != 0 && now >= f->line_ns) {
                 char need[AFZ_SIZE_TEXT_CAP], budget[AFZ_SIZE_TEXT_CAP];
-                afz_say("needs %s of %s", afz_format_size(need, sizeof need, page->need_bytes),
-                        afz_format_size(budget, sizeof budget, page->budget_bytes));
+                afz_front_say(f->style, page->id, "need", "needs %s of %s",
+                              afz_format_size(need, sizeof need, page->need_bytes),
+                              afz_format_size(budget, sizeof budget, page->budget_bytes));
                 f->line_ns = now + f->style->every_ns;
         }
         if (f->end_ns != 0)
@@ -252,22 +238,12 @@ static void wait_for_job(struct front *f, const struct afz_env *env, pid_t root)
                 stop_as(info.si_status);
         }
         if (never_ran(env, root))
-                afz_say("it was not started any more");
+                afz_front_say(f->style, f->run.page->id, "failed", "it was not started any more");
         else if (info.si_code == CLD_EXITED)
                 f->code = info.si_status;
         else
                 f->sig = info.si_status;
         (void)waitid(P_PID, (id_t)root, &info, WEXITED | WNOHANG);
-}
-
-static void record_lost(const struct front *f)
-{
-        struct afz_outcome lost = {.end = {AFZ_END_LOST, -1}, .verdicts = 1};
-        struct afz_verdict *v = &lost.verdict[0];
-        afz_verdict_set(v, "lost", AFZ_LEVEL_UNKNOWN, 1);
-        snprintf(v->summary, sizeof v->summary,
-                 "the guard was killed, so how the run went is not known");
-        (void)afz_run_write(&f->run, &lost);
 }
 
 /* The guard was killed. The kernel still holds the job to its limits; nobody looks any more. */
@@ -278,20 +254,24 @@ static void outlive_guard(struct front *f)
         enum afz_tier tier = (enum afz_tier)page->tier;
         struct afz_env env;
         f->code = AFZ_EXIT_OWN;
+        if (f->verdict.event[0])
+                speak(f, &f->verdict);    /* it came as far as that */
         (void)waitpid(f->guard, NULL, 0); /* only then are its children ours */
         if (root <= 0) {
-                afz_say("the guard died before the command was started");
-                record_lost(f); /* the next run looks whether a cgroup was made */
+                afz_front_say(f->style, page->id, "lost",
+                              "the guard died before the command was started");
+                afz_front_explain_lost(&f->run); /* the next run looks for a cgroup of its */
                 return;
         }
         bool sees = afz_env_open_live(&env) >= 0;
         if (sees)
                 (void)afz_hold_thaw(&env, tier, page->place);
-        afz_say("the guard was killed; the job goes on %s",
-                tier == AFZ_TIER_NONE ? "unguarded" : "in its limits, but nobody looks after it");
+        afz_front_say(f->style, page->id, "lost", "the guard was killed; the job goes on %s",
+                      tier == AFZ_TIER_NONE ? "unguarded"
+                                            : "in its limits, but nobody looks after it");
         if (!f->order->attach) {
                 wait_for_job(f, sees ? &env : NULL, root);
-                record_lost(f);
+                afz_front_explain_lost(&f->run);
                 if (sees && afz_hold_collect(&env, page->place) == 0)
                         afz_run_done(&f->run);
                 /* else something outlives CMD, and the next run collects it */
@@ -367,13 +347,14 @@ int afz_front_run(struct afz_guard_order *order, const struct afz_front_wish *wi
         struct front f = {.order = order, .style = style, .fd = -1, .signal_fd = -1};
         keep_places();
         inherit(order); /* first: a signal must not leave half a run behind */
-        int status = afz_front_promise(order, wish, &f.run);
+        int status = afz_front_promise(order, wish, style, &f.run);
         if (status != 0)
                 return status;
         int r = start_guard(&f);
         if (r < 0) {
                 afz_run_done(&f.run);
-                return afz_fail(AFZ_EXIT_OWN, "cannot start the guard: %s", strerror(-r));
+                afz_front_say(style, NULL, "failed", "cannot start the guard: %s", strerror(-r));
+                return AFZ_EXIT_OWN;
         }
         listen_to_guard(&f);
         if (!f.ended)

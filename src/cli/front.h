@@ -7,19 +7,13 @@
  *   the whole process group have reached CMD already;
  * - when CMD is stopped (Ctrl-Z), it stops itself, so that the shell sees what it would see;
  * - it ends as CMD ended: with its exit status, or by its signal;
- * - it says on stderr what the guard has to say;
+ * - it says on stderr what the guard has to say, and at the end why it ended so (front_end.c);
  * - if the guard dies it lifts a brake that the guard may have left, waits for CMD, and records the
  *   end as lost.
  */
 #include "front_budget.h"
+#include "front_say.h"
 #include "guard.h"
-
-struct afz_front_style {
-        bool quiet;            /* only what was done to the job */
-        bool json;             /* our lines are JSON objects */
-        uint64_t every_ns;     /* a line on how it stands, so often; 0: none */
-        uint64_t end_after_ns; /* SIGTERM to CMD after this time; 0: never */
-};
 
 /* Runs all of it; returns the exit status (it may also end by CMD's signal and not return). Of the
  * order, what follows from the machine, the wish and our caller is filled in here. */

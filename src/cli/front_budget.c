@@ -16,6 +16,7 @@
 struct reckoning {
         struct afz_guard_order *order;
         const struct afz_front_wish *wish;
+        const struct afz_front_style *style;
         struct afz_run *run;
         const struct afz_env *env;
         char inside[AFZ_RUN_ID_CAP];
@@ -114,23 +115,25 @@ static int make(void *ctx, uint64_t promised_bytes)
         return afz_run_new(wish->run_dir, &first, r->run, r->why);
 }
 
+#define SAY(r, ...) afz_front_say((r)->style, (r)->run->page->id, "budget", __VA_ARGS__)
+
 static void warn_small(const struct reckoning *r)
 {
         const struct afz_stake *other = &r->sharing.largest;
         uint64_t ours = r->order->budget.ram_bytes;
         char small[AFZ_SIZE_TEXT_CAP], theirs[AFZ_SIZE_TEXT_CAP];
         if (ours < SMALL_BYTES && other->budget_bytes / 2 > ours)
-                afz_say("the job gets only %s: run %s was promised %s; give both a --budget",
-                        afz_format_size(small, sizeof small, ours), other->id,
-                        afz_format_size(theirs, sizeof theirs, other->budget_bytes));
+                SAY(r, "the job gets only %s: run %s was promised %s; give both a --budget",
+                    afz_format_size(small, sizeof small, ours), other->id,
+                    afz_format_size(theirs, sizeof theirs, other->budget_bytes));
         else if (r->cut)
-                afz_say("the %s has only %s: that is the budget",
-                        ours == r->order->ram_total_bytes ? "machine"
-                        : r->inside[0]                    ? "run around this one"
-                                                          : "container",
-                        afz_format_size(small, sizeof small, ours));
+                SAY(r, "the %s has only %s: that is the budget",
+                    ours == r->order->ram_total_bytes ? "machine"
+                    : r->inside[0]                    ? "run around this one"
+                                                      : "container",
+                    afz_format_size(small, sizeof small, ours));
         else if (r->tight)
-                afz_say("the machine has hardly any memory left: the job gets a small budget");
+                SAY(r, "the machine has hardly any memory left: the job gets a small budget");
 }
 
 static int collect(void *env, const char *place)
@@ -139,14 +142,20 @@ static int collect(void *env, const char *place)
 }
 
 int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish *wish,
-                      struct afz_run *ret)
+                      const struct afz_front_style *style, struct afz_run *ret)
 {
         struct afz_env env;
-        struct reckoning r = {
-                .order = order, .wish = wish, .run = ret, .env = &env, .inside_bytes = UINT64_MAX};
+        struct reckoning r = {.order = order,
+                              .wish = wish,
+                              .style = style,
+                              .run = ret,
+                              .env = &env,
+                              .inside_bytes = UINT64_MAX};
         int err = afz_env_open_live(&env);
-        if (err < 0)
-                return afz_fail(AFZ_EXIT_OWN, "cannot open /proc: %s", strerror(-err));
+        if (err < 0) {
+                afz_front_say(style, NULL, "failed", "cannot open /proc: %s", strerror(-err));
+                return AFZ_EXIT_OWN;
+        }
         (void)afz_run_collect(collect, &env, NULL);
         char why[AFZ_RUN_WHY_CAP] = "";
         look_around(&r);
@@ -157,14 +166,17 @@ int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish
         /* A scope of its own would take the job out of the run around it. */
         if (r.inside[0] && order->best_tier == AFZ_TIER_SCOPE)
                 order->best_tier = AFZ_TIER_CGROUP2;
-        if (err < 0)
-                return afz_fail(AFZ_EXIT_OWN, "cannot make the run%s%s: %s",
-                                wish->run_dir ? " in " : "", wish->run_dir ? wish->run_dir : "",
-                                r.why[0] ? r.why
-                                : why[0] ? why
-                                         : strerror(-err));
+        if (err < 0) {
+                afz_front_say(style, NULL, "failed", "cannot make the run%s%s: %s",
+                              wish->run_dir ? " in " : "", wish->run_dir ? wish->run_dir : "",
+                              r.why[0] ? r.why
+                              : why[0] ? why
+                                       : strerror(-err));
+                return AFZ_EXIT_OWN;
+        }
         if (err > 0)
-                afz_say("this run is not recorded: %s", r.why);
+                afz_front_say(style, ret->page->id, "unrecorded", "this run is not recorded: %s",
+                              r.why);
         if ((!order->budget.given || r.cut) && order->policy != AFZ_POLICY_WATCH)
                 warn_small(&r);
         return 0;

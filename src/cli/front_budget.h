@@ -1,6 +1,7 @@
 #ifndef AFZ_FRONT_BUDGET_H
 #define AFZ_FRONT_BUDGET_H
 /* What a new run is promised, and its record: reckoned and written while no other run can be. */
+#include "front_say.h"
 #include "guard.h"
 #include "quantity.h"
 
@@ -15,6 +16,6 @@ struct afz_front_wish {
 /* Fills in order->budget and ram_total_bytes and makes the run. 0, or the exit status after one
  * line was said. */
 int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish *wish,
-                      struct afz_run *ret);
+                      const struct afz_front_style *style, struct afz_run *ret);
 
 #endif

@@ -23,12 +23,14 @@ static const struct {
         uint64_t look_ns;   /* between looks while we wait for an end */
         uint64_t dying_ns;  /* files that were closed so shortly before an end were closed by it */
         uint64_t sweep_ns;  /* all processes are asked what they hold: 50 us each, behind others */
+        uint64_t recorder_ns; /* the recording is closed in 1 ms, unless its disk is behind */
 } wait_for = {
         .settle_ns = 200 * MS,
         .gone_ns = 5000 * MS,
         .look_ns = 5 * MS,
         .dying_ns = 1000 * MS,
         .sweep_ns = 5000 * MS,
+        .recorder_ns = 300 * MS,
 };
 
 static int set_from_outside(void *ctx, int which, uint64_t bytes, char *ret_text, size_t cap)
@@ -87,7 +89,8 @@ static bool in_job(void *ctx, pid_t pid)
                 if (afz_proc_stat_read(&g->env, at, buf, &stat) < 0)
                         return true; /* cannot be told */
                 if (stat.ppid == g->env.self_pid)
-                        return at != (uint64_t)afz_scout_pid(g->scout);
+                        return at != (uint64_t)afz_scout_pid(g->scout) &&
+                               at != (uint64_t)afz_recorder_pid(g->recorder);
                 at = stat.ppid;
         }
         return at > 1; /* so deep that it cannot be told */
@@ -101,7 +104,8 @@ static int open_all(struct afz_guard *g)
         struct rlimit files = order->files;
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
-        int r = afz_scout_start(&g->scout); /* first: it shall carry nothing of what follows */
+        afz_guard_record_open(g); /* first, both: they shall carry nothing of what follows */
+        int r = afz_scout_start_with(g->recorder, &g->scout);
         if (r < 0)
                 return r;
         r = afz_env_open_live(&g->env);
@@ -235,6 +239,8 @@ static bool hold_job(struct afz_guard *g)
         note_short_peak(g);
         afz_guard_look(g); /* the last: what the kernel killed stands in the counters now */
         afz_guard_release(g);
+        g->recorded.next_ns = 0;
+        afz_guard_record(g);
         bool ours = g->stop_asked || afz_guard_kernel_killed(g);
         bool gone = wait_until_gone(g, ours ? wait_for.gone_ns : wait_for.settle_ns, ours);
         if (ours && gone)
@@ -287,7 +293,7 @@ static bool try_again(struct afz_guard *g, bool left)
         if (!back_off(g))
                 return false;
         end_attempt(g);
-        if (afz_scout_start(&g->scout) < 0)
+        if (afz_scout_start_with(g->recorder, &g->scout) < 0)
                 return false;
         g->root_ended = g->root_signaled = g->stop_asked = g->user_stopped = false;
         g->killed = g->slowed = g->unparked = false;
@@ -309,9 +315,12 @@ static void finish(struct afz_guard *g, bool left)
         bool ends = g->order->policy != AFZ_POLICY_WATCH && !g->detach;
         afz_scout_dismiss(g->scout); /* so that nobody has to wait for it later */
         afz_guard_outcome(g, &outcome);
-        (void)afz_run_write(g->run, &outcome);
         if (left && !g->detach && g->hold.row)
                 afz_guard_say_survivor(g, ends);
+        afz_recorder_stop(g->recorder, 0); /* it closes its file while we write ours */
+        g->recorded.told = true;           /* its end is no trouble */
+        (void)afz_run_write(g->run, &outcome);
+        afz_recorder_stop(g->recorder, wait_for.recorder_ns);
         afz_guard_say_ended(g, &outcome);
         if (!left || g->detach)
                 return;
@@ -325,6 +334,8 @@ static void finish(struct afz_guard *g, bool left)
 static void close_all(struct afz_guard *g)
 {
         end_attempt(g);
+        afz_recorder_free(g->recorder);
+        g->recorder = NULL;
         afz_checkpoint_done(&g->checkpoint);
         afz_control_free(g->control);
         afz_host_pulse_close(&g->host);

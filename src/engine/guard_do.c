@@ -8,6 +8,7 @@
 void afz_guard_did(struct afz_guard *g, enum afz_action action)
 {
         atomic_fetch_add_explicit(&g->run->page->did[action], 1, memory_order_relaxed);
+        afz_guard_record_action(g, action);
 }
 
 static void brake(struct afz_guard *g)
@@ -28,6 +29,7 @@ void afz_guard_release(struct afz_guard *g)
         if (!g->braked)
                 return;
         (void)g->hold.row->release(g->hold.state);
+        afz_guard_record_action(g, AFZ_ACTION_RELEASE);
         g->braked = false;
         atomic_store(&g->run->page->braked, 0);
 }

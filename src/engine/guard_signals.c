@@ -159,7 +159,11 @@ void afz_guard_reap(struct afz_guard *g)
                         return;
                 if (info.si_pid == g->spawn.pid)
                         root_changed(g, &info);
-                else if (info.si_code != CLD_STOPPED && info.si_code != CLD_CONTINUED)
+                else if (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED)
+                        continue;
+                else if (info.si_pid == afz_recorder_pid(g->recorder))
+                        g->recorded.writer_gone = true;
+                else
                         afz_checkpoint_reaped(&g->checkpoint, info.si_pid);
         }
 }

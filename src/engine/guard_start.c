@@ -273,6 +273,7 @@ int afz_guard_start(struct afz_guard *g)
         }
         if (!order->attach && (r = afz_spawn_go(&g->spawn)) < 0)
                 return fail_exec(g, r);
+        afz_guard_record_attempt(g);
         afz_guard_lock_memory(g); /* a millisecond or two, which CMD need not wait for */
         if (g->plan.attempt == 0)
                 afz_guard_say_started(g, why);

@@ -8,6 +8,7 @@
  *   guard_tick.c     one look and what follows from it
  *   guard_do.c       the deeds of the ladder
  *   guard_parts.c    a server's jobs, each for itself
+ *   guard_record.c   what of it goes into the recording
  *   guard_words.c    sentences for people, verdicts for the record
  */
 #include "checkpoint.h"
@@ -19,6 +20,7 @@
 #include "ladder.h"
 #include "proc_read.h"
 #include "quantity.h"
+#include "recorder.h"
 #include "restart_plan.h"
 #include "scout.h"
 #include "space.h"
@@ -52,6 +54,7 @@ struct afz_guard {
         int signal_fd; /* all signals */
         struct afz_env env;
         struct afz_host_pulse host;
+        struct afz_recorder *recorder; /* NULL: nothing is recorded */
         struct afz_scout *scout;
         struct afz_control *control; /* NULL: no socket could be made */
         struct afz_checkpoint checkpoint;
@@ -108,6 +111,16 @@ struct afz_guard {
         uint64_t group_ns[AFZ_GUARD_SIGNALS];
         uint64_t forward_ns[AFZ_GUARD_SIGNALS]; /* not before this time; 0: none waits */
 
+        /* What of this is in the recording. */
+        struct {
+                uint64_t next_ns;     /* of the next look, if nothing happens before */
+                struct afz_pulse top; /* since the last one */
+                bool braked;
+                enum afz_stage stage;
+                bool writer_gone; /* by somebody else's hand */
+                bool told;        /* that nothing more gets onto the disk */
+        } recorded;
+
         char socket_variable[160], run_variable[64];
 };
 
@@ -144,6 +157,14 @@ void afz_guard_warn_part(struct afz_guard *g); /* tells the one that holds most 
 bool afz_guard_stop_part(struct afz_guard *g);
 void afz_guard_part_killed(struct afz_guard *g); /* the system has stopped one */
 bool afz_guard_part_turn(struct afz_guard *g);   /* true: one is being stopped */
+
+/* guard_record.c: none of these waits, or fails */
+void afz_guard_record_open(struct afz_guard *g); /* before anything else is forked */
+void afz_guard_record(struct afz_guard *g);      /* the last look, if it is time, or news */
+void afz_guard_record_action(struct afz_guard *g, enum afz_action action);
+void afz_guard_record_attempt(struct afz_guard *g); /* CMD runs */
+void afz_guard_record_said(struct afz_guard *g, const struct afz_word *word);
+void afz_guard_record_trouble(struct afz_guard *g); /* says it, once */
 
 /* guard_words.c */
 void afz_guard_send(struct afz_guard *g, const struct afz_word *word);

@@ -165,8 +165,8 @@ static void count_cost(struct afz_guard *g)
         getrusage(RUSAGE_SELF, &own);
         uint64_t ns = (uint64_t)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) * AFZ_NS_PER_S +
                       (uint64_t)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) * AFZ_NS_PER_US;
-        atomic_store_explicit(&g->run->page->cpu_ns, ns + g->report.own_cpu_ns,
-                              memory_order_relaxed);
+        ns += g->report.own_cpu_ns + afz_recorder_cpu_ns(g->recorder);
+        atomic_store_explicit(&g->run->page->cpu_ns, ns, memory_order_relaxed);
 }
 
 /* What the scout saw, and what is due now and then. */
@@ -175,6 +175,7 @@ static void slow_turn(struct afz_guard *g)
         struct afz_run_page *page = g->run->page;
         g->slow_next_ns = g->pulse.t_ns + SLOW_NS;
         count_cost(g);
+        afz_guard_record_trouble(g);
         struct afz_ladder_setup setup = g->ladder.setup;
         setup.can_checkpoint = afz_checkpoint_can(&g->checkpoint);
         setup.parts_alone = g->server;
@@ -281,7 +282,7 @@ static void forgive(struct afz_guard *g)
         g->stop_cause = AFZ_CAUSE_NONE;
 }
 
-void afz_guard_tick(struct afz_guard *g)
+static void look_and_act(struct afz_guard *g)
 {
         afz_guard_look(g);
         if (g->pulse.t_ns >= g->slow_next_ns)
@@ -301,4 +302,10 @@ void afz_guard_tick(struct afz_guard *g)
                 g->wake_ns = g->decision.wake_ns;
         if (g->decision.actions != 0)
                 afz_guard_do(g, &g->decision);
+}
+
+void afz_guard_tick(struct afz_guard *g)
+{
+        look_and_act(g);
+        afz_guard_record(g);
 }

@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "guard_state.h"
+#include "judges.h"
 
 /* A front that is stopped, or whose terminal is (Ctrl-S), may take so long to hear the end. */
 #define LAST_WORD_MS 5000
@@ -16,6 +17,7 @@
 void afz_guard_send(struct afz_guard *g, const struct afz_word *word)
 {
         struct afz_word w = *word;
+        afz_guard_record_said(g, word);
         if (g->front_fd < 0)
                 return;
         if (g->hold.row)
@@ -154,184 +156,53 @@ static struct afz_end end_of(const struct afz_guard *g)
         return (struct afz_end){AFZ_END_EXIT, g->root_status};
 }
 
-static bool is_crash(int sig)
+/* What only the guard knows of the end, for whoever explains it: itself now, others later. */
+static void fill_facts(const struct afz_guard *g, struct afz_facts *ret)
 {
-        return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE ||
-               sig == SIGABRT || sig == SIGSYS || sig == SIGTRAP;
+        *ret = (struct afz_facts){
+                .end = end_of(g),
+                .watch_only = g->order->policy == AFZ_POLICY_WATCH,
+                .checkpoint_signal = g->order->checkpoint_signal,
+                .parts_stopped = g->parts_stopped,
+                .attempt = g->plan.attempt,
+                .batch = g->plan.batch,
+                .accum = g->plan.accum,
+                .hard_bytes = g->lines.hard_bytes,
+                .largest.pid = g->report.largest.pid,
+                .largest.bytes = g->report.largest.bytes,
+                .other.grown_bytes = g->report.other.grown_bytes,
+        };
+        snprintf(ret->largest.name, sizeof ret->largest.name, "%s", g->report.largest.name);
+        snprintf(ret->other.name, sizeof ret->other.name, "%s", g->report.other.name);
+        snprintf(ret->saved, sizeof ret->saved, "%s", afz_checkpoint_words(&g->checkpoint));
+        if (!g->stop_asked)
+                return;
+        ret->stop_cause = g->stop_cause;
+        ret->storm = g->stop_storm;
+        ret->stop_need_bytes = g->stop_need_bytes;
+        ret->slope_bytes_per_s = g->decision.slope_bytes_per_s;
 }
 
-static void evidence(const struct afz_guard *g, struct afz_verdict *v)
-{
-        const struct afz_run_page *page = g->run->page;
-        int n = 0;
-        if (g->order->policy == AFZ_POLICY_WATCH)
-                snprintf(v->evidence[n++], sizeof *v->evidence, "peak need %s",
-                         SIZE(page->peak_bytes));
-        else
-                snprintf(v->evidence[n++], sizeof *v->evidence,
-                         "peak need %s; %s of RAM and %s of swap were allowed",
-                         SIZE(page->peak_bytes), SIZE(g->budget.ram_bytes),
-                         SIZE(g->budget.swap_bytes));
-        if (g->report.largest.pid > 0)
-                snprintf(v->evidence[n++], sizeof *v->evidence, "%s (pid %llu) held most: %s",
-                         g->report.largest.name, (unsigned long long)g->report.largest.pid,
-                         SIZE(g->report.largest.bytes));
-        if (g->stop_asked && g->decision.slope_bytes_per_s > 0)
-                snprintf(v->evidence[n++], sizeof *v->evidence, "it grew by %.0f MB/s at the end",
-                         (double)g->decision.slope_bytes_per_s / (1 << 20));
-        const char *saved = afz_checkpoint_words(&g->checkpoint);
-        if (saved[0] != '\0')
-                snprintf(v->evidence[n++], sizeof *v->evidence, "checkpoint: %.140s", saved);
-        if (n < 4 && g->stop_asked && g->report.other.grown_bytes > (UINT64_C(64) << 20))
-                snprintf(v->evidence[n++], sizeof *v->evidence,
-                         "outside of the job, %s grew by %s meanwhile", g->report.other.name,
-                         SIZE(g->report.other.grown_bytes));
-}
-
-static void stopped_verdict(const struct afz_guard *g, struct afz_verdict *v)
-{
-        v->level = AFZ_LEVEL_ACT;
-        if (g->stop_storm) {
-                afz_verdict_set(v, "fork-storm", v->level, v->confidence);
-                v->confidence = 0.95;
-                snprintf(v->summary, sizeof v->summary,
-                         "stopped: it started processes without end");
-                snprintf(v->fix, sizeof v->fix,
-                         "look for a worker that starts workers; on spawn platforms, guard the "
-                         "main module with if __name__ == \"__main__\"");
-        } else if (g->stop_cause == AFZ_CAUSE_PRESSURE) {
-                afz_verdict_set(v, "host-exhaustion", v->level, v->confidence);
-                v->confidence = 0.7;
-                snprintf(v->summary, sizeof v->summary,
-                         "stopped to protect the machine, which stayed short of memory while the "
-                         "job was slowed down: it held %s%s%s",
-                         SIZE(g->stop_need_bytes),
-                         g->report.other.grown_bytes > 0 ? "; most growth was by " : "",
-                         g->report.other.grown_bytes > 0 ? g->report.other.name : "");
-                snprintf(v->fix, sizeof v->fix,
-                         "close other programs, or give the job less: "
-                         "--budget with a smaller batch");
-        } else {
-                afz_verdict_set(v, "host-exhaustion", v->level, v->confidence);
-                v->confidence = 0.95;
-                snprintf(v->summary, sizeof v->summary,
-                         "stopped to protect the machine: the job needed %s and grew, of the %s it "
-                         "may use",
-                         SIZE(g->stop_need_bytes), SIZE(g->lines.hard_bytes));
-                snprintf(v->fix, sizeof v->fix,
-                         "a smaller batch, streaming the data, or freeing what is kept between "
-                         "steps; if the RAM is there, --budget raises the limit");
-        }
-}
-
-static void oom_verdict(const struct afz_guard *g, struct afz_verdict *v)
-{
-        afz_verdict_set(v, "oom-killed", v->level, v->confidence);
-        v->level = AFZ_LEVEL_ACT;
-        v->confidence = 0.98;
-        snprintf(v->summary, sizeof v->summary,
-                 "the kernel stopped the job at the limit that protects the machine (%s): it grew "
-                 "faster than it could be stopped gently",
-                 SIZE(g->budget.ram_bytes));
-        snprintf(v->fix, sizeof v->fix,
-                 "a smaller batch, or streaming the data; if the RAM is "
-                 "there, --budget raises the limit");
-}
-
-/* Ended by a signal that was not ours. */
-static void signal_verdict(const struct afz_guard *g, int sig, struct afz_verdict *v)
-{
-        afz_verdict_set(v, "killed-externally", v->level, v->confidence);
-        v->confidence = 0.8;
-        if (is_crash(sig)) {
-                afz_verdict_set(v, "crash", v->level, v->confidence);
-                snprintf(v->summary, sizeof v->summary, "it crashed (%s)", strsignal(sig));
-                snprintf(v->fix, sizeof v->fix,
-                         "look at its last lines; python -X faulthandler shows where");
-        } else if (sig == g->order->checkpoint_signal && g->run->page->did[AFZ_ACTION_CHECKPOINT]) {
-                afz_verdict_set(v, "checkpoint-signal", v->level, v->confidence);
-                snprintf(v->summary, sizeof v->summary,
-                         "our --checkpoint-signal (%s) ended it: it does not handle that signal",
-                         strsignal(sig));
-                snprintf(v->fix, sizeof v->fix,
-                         "let the program handle it, or save by --checkpoint-cmd");
-        } else if (sig == SIGINT) {
-                v->level = AFZ_LEVEL_OK;
-                snprintf(v->summary, sizeof v->summary, "it was interrupted (Ctrl-C or SIGINT)");
-        } else if (sig == SIGPIPE) {
-                v->level = AFZ_LEVEL_OK;
-                snprintf(v->summary, sizeof v->summary, "who read its output went away (SIGPIPE)");
-        } else {
-                snprintf(v->summary, sizeof v->summary, "somebody ended it (%s), not Antifreeze",
-                         strsignal(sig));
-        }
-}
-
-static void clean_verdict(const struct afz_guard *g, struct afz_verdict *v)
-{
-        uint64_t peak = g->run->page->peak_bytes;
-        afz_verdict_set(v, "clean", v->level, v->confidence);
-        v->level = AFZ_LEVEL_OK;
-        if (g->order->policy == AFZ_POLICY_WATCH)
-                snprintf(v->summary, sizeof v->summary, "it ended well; it needed %s", SIZE(peak));
-        else if (g->plan.attempt > 0)
-                snprintf(v->summary, sizeof v->summary,
-                         "it ended well with batch %llu and accumulation %llu, after larger ones "
-                         "did not fit; it needed %s of %s",
-                         (unsigned long long)g->plan.batch, (unsigned long long)g->plan.accum,
-                         SIZE(peak), SIZE(g->lines.hard_bytes));
-        else
-                snprintf(v->summary, sizeof v->summary,
-                         "nothing was wrong: it needed %s of the %s it may use", SIZE(peak),
-                         SIZE(g->lines.hard_bytes));
-}
-
-static void own_verdict(const struct afz_guard *g, const struct afz_end *end, struct afz_verdict *v)
-{
-        v->level = AFZ_LEVEL_WARN;
-        v->confidence = 0.9;
-        if (end->how == AFZ_END_SIGNAL) {
-                signal_verdict(g, end->code, v);
-        } else if (end->how == AFZ_END_UNKNOWN) {
-                afz_verdict_set(v, "not-known", v->level, v->confidence);
-                v->level = AFZ_LEVEL_UNKNOWN;
-                v->confidence = 1;
-                snprintf(v->summary, sizeof v->summary, "%s",
-                         g->detach ? "it was let go and runs on"
-                                   : "it ended; only its parent knows how");
-        } else if (end->how == AFZ_END_EXIT && end->code != 0) {
-                afz_verdict_set(v, "exception", v->level, v->confidence);
-                v->confidence = 0.6;
-                snprintf(v->summary, sizeof v->summary, "it ended by itself with exit status %d",
-                         end->code);
-                snprintf(v->fix, sizeof v->fix, "look at its last lines");
-        } else if (g->parts_stopped > 0) {
-                afz_verdict_set(v, "host-exhaustion", v->level, v->confidence);
-                v->level = AFZ_LEVEL_ACT;
-                v->confidence = 0.95;
-                snprintf(v->summary, sizeof v->summary,
-                         "%u of the server's kernels %s stopped alone to protect the machine; the "
-                         "server went on",
-                         g->parts_stopped, g->parts_stopped == 1 ? "was" : "were");
-                snprintf(v->fix, sizeof v->fix,
-                         "fewer notebooks at once, or less data in one; if the RAM is there, "
-                         "--budget raises the limit");
-        } else {
-                clean_verdict(g, v);
-        }
-}
-
+/* How it ended, without the recording, which the guard does not read. */
 void afz_guard_outcome(const struct afz_guard *g, struct afz_outcome *ret)
 {
-        *ret = (struct afz_outcome){.end = end_of(g), .verdicts = 1};
-        struct afz_verdict *v = &ret->verdict[0];
-        if (ret->end.how == AFZ_END_STOPPED)
-                stopped_verdict(g, v);
-        else if (ret->end.how == AFZ_END_OOM_KILLED)
-                oom_verdict(g, v);
-        else
-                own_verdict(g, &ret->end, v);
-        evidence(g, v);
+        static const struct afz_flight nothing;
+        struct afz_run_page *page = g->run->page;
+        struct afz_case c = {
+                .flight = &nothing,
+                .peak_bytes = page->peak_bytes,
+                .budget_bytes = g->budget.ram_bytes,
+                .swap_bytes = g->budget.swap_bytes,
+        };
+        fill_facts(g, &c.facts);
+        for (int i = 0; i < AFZ_ACTION_COUNT; i++)
+                c.did[i] = page->did[i];
+        page->facts = c.facts;
+        *ret = (struct afz_outcome){.end = c.facts.end};
+        afz_judge_end(&c, ret);
+        if (g->detach)
+                snprintf(ret->verdict[0].summary, sizeof ret->verdict[0].summary,
+                         "it was let go and runs on");
 }
 
 void afz_guard_say_ended(struct afz_guard *g, const struct afz_outcome *outcome)

@@ -5,32 +5,54 @@
  * is in a slot survives the one who put it, and the writer survives guard and job: it takes what is
  * left, and closes the file.
  *
- *   guard ──► 8 slots of 8 KiB ──┐
- *                                ├──► writer ──► flight.afz
+ *   guard ──► 8 slots of 8 KiB ──┐  twice a second
+ *                                ├──► afz-writer ──► flight.afz
  *   scout ──► 8 slots of 256 KiB ┘
+ *
+ * The writer ends by itself when the guard has said so or is gone. It holds neither the run's lock
+ * nor any descriptor of the caller's, hears no signals, and sits in no cgroup of the job's. A disk
+ * that is full or slow costs records and nothing else: it goes on trying, and what was lost is told
+ * in the recording (AFZ_MARK_GAP).
+ *
+ * Times that are given are CLOCK_MONOTONIC, as the guard and its senses count; in the recording
+ * they are CLOCK_BOOTTIME since the run's start. NULL as recorder is fine in all of these.
  */
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "flight.h"
+#include "run.h"
 #include "window.h"
 
-struct afz_recorder; /* in memory that is shared by all who were forked after it was made */
+struct afz_recorder; /* of the process that made it and of those that it forks later */
 
-/* Makes the slots and forks the writer, which makes flight.afz in the run's folder (dir_fd is
- * duplicated). From a process with one thread. -ENOENT: there is no folder to record in. */
-int afz_recorder_start(int dir_fd, const struct afz_flight_head *head, uint64_t start_ns,
+/* Makes the slots and forks the writer, which waits for afz_recorder_go() before it makes a file in
+ * the run's folder. Borrowed until this returns: the head, whose `git` is looked up by the writer.
+ * From a process with one thread. -ENOENT: there is no folder to record in. */
+int afz_recorder_start(struct afz_run *run, const struct afz_flight_head *head,
                        struct afz_recorder **ret);
-pid_t afz_recorder_pid(const struct afz_recorder *recorder);
+pid_t afz_recorder_pid(const struct afz_recorder *recorder); /* 0: there is none */
 
-/* The guard's side; NULL as recorder is fine in all of these. */
+/* The job runs, in this tier: from here on there is something to record. */
+void afz_recorder_go(struct afz_recorder *recorder, enum afz_tier tier);
+
+/* The guard's side: allocates nothing, waits for nothing. The sample's own time counts. */
 void afz_recorder_pulse(struct afz_recorder *recorder, const struct afz_sample *hold);
 void afz_recorder_mark(struct afz_recorder *recorder, uint64_t t_ns, enum afz_mark_kind kind,
                        int64_t code, const char *text);
-/* The scout's side: what is new in the window since the last call. */
+
+/* Why nothing gets onto the disk at present: 0 (all is well) or -errno. */
+int afz_recorder_trouble(const struct afz_recorder *recorder);
+uint64_t afz_recorder_cpu_ns(const struct afz_recorder *recorder); /* that the writer has used */
+
+/* The scout's side, in its own process. First, before it closes its descriptors: */
+int afz_recorder_join(struct afz_recorder *recorder);
+/* What is new in the window since the last call. */
 void afz_recorder_window(struct afz_recorder *recorder, const struct afz_window *window);
 
-/* Everything is in; waits (at most so long) until the writer has closed the file. */
+/* Everything is in; waits (at most so long; 0: not at all) until the file can be read to its end.
+ * It is on the disk soon after. May be called again to wait. */
 void afz_recorder_stop(struct afz_recorder *recorder, uint64_t timeout_ns);
+void afz_recorder_free(struct afz_recorder *recorder); /* stops it, if nobody has */
 
 #endif

@@ -3,80 +3,45 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "fds.h"
+#include "quiet.h"
+#include "recorder.h"
 #include "scout_loop.h"
 #include "scout_shared.h"
 
 enum {
         STOP_MS = 50, /* what the guard's end may wait for it: a look takes a few of them */
-        NICE = 5,     /* behind the guard, the desktop and the job */
-        ROOT_FD = 3,  /* its end of the pipe */
 };
 
 struct afz_scout {
         struct afz_scout_shared *shared;
+        struct afz_recorder *recorder; /* borrowed; NULL: it records nothing */
         pid_t pid;
         int root_fd; /* our end of the pipe */
 };
 
 /* ---- the child ---- */
 
-/* Nothing of the guard's stays open: its lock on the run would outlive it, and whoever reads the
- * job's output would wait for us. */
-static void keep_one_fd(int root_fd)
-{
-        if (root_fd != ROOT_FD) {
-                dup2(root_fd, ROOT_FD);
-                close(root_fd);
-        }
-        afz_fds_close_but((int[]){0, 1, 2, ROOT_FD}, 4);
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        for (int i = 0; i < 3 && null >= 0; i++)
-                dup2(null, i);
-        if (null > ROOT_FD)
-                close(null);
-        fcntl(ROOT_FD, F_SETFD, FD_CLOEXEC);
-}
-
-/* Signals from the terminal are meant for the job: we end when the guard does, and only then. */
-static void be_quiet(void)
-{
-        sigset_t all;
-        sigfillset(&all);
-        sigprocmask(SIG_SETMASK, &all, NULL);
-        prctl(PR_SET_NAME, "afz-scout");
-        struct sched_param other = {0};
-        sched_setscheduler(0, SCHED_OTHER, &other);
-        int nice_now = getpriority(PRIO_PROCESS, 0);
-        setpriority(PRIO_PROCESS, 0, (nice_now < 0 ? 0 : nice_now) + NICE);
-        struct rlimit none = {0, 0};
-        setrlimit(RLIMIT_CORE, &none);
-        (void)!chdir("/"); /* the caller's folder may be unmounted while we live */
-}
-
-_Noreturn static void be_scout(struct afz_scout_shared *shared, int root_fd, pid_t parent,
+_Noreturn static void be_scout(const struct afz_scout *scout, int root_fd, pid_t parent,
                                int (*open_env)(struct afz_env *ret))
 {
         struct afz_env env;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
                 _exit(0);
-        be_quiet();
-        keep_one_fd(root_fd);
+        afz_quiet_process("afz-scout");
+        (void)afz_recorder_join(scout->recorder); /* if it cannot, it looks all the same */
+        afz_quiet_fds(&root_fd, 1);
         if (open_env(&env) < 0)
                 _exit(1);
-        afz_scout_loop(&env, ROOT_FD, shared);
+        afz_scout_loop(&env, root_fd, scout->shared, scout->recorder);
         _exit(0);
 }
 
@@ -90,7 +55,7 @@ static int fork_scout(struct afz_scout *scout, int (*open_env)(struct afz_env *r
                 return -errno;
         pid_t pid = fork();
         if (pid == 0)
-                be_scout(scout->shared, fd[0], parent, open_env);
+                be_scout(scout, fd[0], parent, open_env);
         int r = pid < 0 ? -errno : 0;
         close(fd[0]);
         if (r < 0) {
@@ -102,7 +67,8 @@ static int fork_scout(struct afz_scout *scout, int (*open_env)(struct afz_env *r
         return 0;
 }
 
-int afz_scout_start_on(int (*open_env)(struct afz_env *ret), struct afz_scout **ret)
+static int start(int (*open_env)(struct afz_env *ret), struct afz_recorder *recorder,
+                 struct afz_scout **ret)
 {
         struct afz_scout *scout = calloc(1, sizeof *scout);
         if (!scout)
@@ -115,6 +81,7 @@ int afz_scout_start_on(int (*open_env)(struct afz_env *ret), struct afz_scout **
                 return r;
         }
         scout->shared = map;
+        scout->recorder = recorder;
         int r = fork_scout(scout, open_env);
         if (r < 0) {
                 munmap(map, sizeof *scout->shared);
@@ -125,9 +92,19 @@ int afz_scout_start_on(int (*open_env)(struct afz_env *ret), struct afz_scout **
         return 0;
 }
 
+int afz_scout_start_on(int (*open_env)(struct afz_env *ret), struct afz_scout **ret)
+{
+        return start(open_env, NULL, ret);
+}
+
+int afz_scout_start_with(struct afz_recorder *recorder, struct afz_scout **ret)
+{
+        return start(afz_env_open_live, recorder, ret);
+}
+
 int afz_scout_start(struct afz_scout **ret)
 {
-        return afz_scout_start_on(afz_env_open_live, ret);
+        return start(afz_env_open_live, NULL, ret);
 }
 
 pid_t afz_scout_pid(const struct afz_scout *scout)

@@ -87,10 +87,13 @@ struct afz_scout_report {
 };
 
 struct afz_scout;
+struct afz_recorder;
 
 /* Forks it, which is all that the caller pays: everything is opened in the child. From a process
  * with one thread, which is to be the guard (the scout dies with the thread that forked it). */
 int afz_scout_start(struct afz_scout **ret);
+/* The same; what it sees is recorded, too. The recorder is borrowed, and NULL is fine. */
+int afz_scout_start_with(struct afz_recorder *recorder, struct afz_scout **ret);
 /* The same on another env, which open_env makes in the child: for tests. */
 int afz_scout_start_on(int (*open_env)(struct afz_env *ret), struct afz_scout **ret);
 pid_t afz_scout_pid(const struct afz_scout *scout);

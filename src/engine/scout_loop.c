@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "engine.h"
+#include "recorder.h"
 #include "scout_facts.h"
 #include "scout_fill.h"
 #include "scout_others.h"
@@ -25,17 +26,33 @@
  * is counted by our look alone where there is no cgroup. */
 #define PEEK_MS 200
 
+/* Between looks, what is seen is only recorded: as often as the guard records its own looks, but
+ * for a job of many processes more seldom, so that it costs one part in so many of a core. */
+static const struct {
+        uint64_t fast_ns, slow_ns;
+        unsigned part; /* 0.2 %: all of us together stay below half a percent */
+        unsigned calm; /* one reading in so many counts: what is slow now and then is no reason */
+} record = {
+        .fast_ns = AFZ_NS_PER_S / 10,
+        .slow_ns = AFZ_NS_PER_S,
+        .part = 500,
+        .calm = 8,
+};
+
 struct scout {
         const struct afz_env *env;
         int root_fd;
         struct afz_scout_shared *shared;
+        struct afz_recorder *recorder;
         struct afz_scout_report report;
         struct afz_scout_others *others;
         struct afz_scout_shm *shm;
         struct afz_scout_facts *facts;
         struct afz_engine *engine; /* NULL: no job, or it is gone */
         pid_t root;
-        uint64_t root_ns; /* since when */
+        uint64_t root_ns;              /* since when */
+        uint64_t looked_ns, ticked_ns; /* the last time */
+        uint64_t tick_cost_ns;         /* processor time, of late */
 };
 
 /* False when the guard has left, whatever it may have said before; waits for that so long. */
@@ -90,9 +107,20 @@ static void look_at_others(struct scout *s)
         afz_scout_others_tell(s->others, &s->report);
 }
 
-static void look(struct scout *s)
+static void tick(struct scout *s, uint64_t now_ns)
 {
+        uint64_t begin_ns = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        s->ticked_ns = now_ns;
         afz_engine_tick(s->engine);
+        afz_recorder_window(s->recorder, afz_engine_window(s->engine));
+        uint64_t cost_ns = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+        s->tick_cost_ns = (s->tick_cost_ns * (record.calm - 1) + cost_ns) / record.calm;
+}
+
+static void look(struct scout *s, uint64_t now_ns)
+{
+        s->looked_ns = now_ns;
+        tick(s, now_ns);
         afz_scout_facts_take(s->facts, afz_engine_window(s->engine), &s->report);
         afz_scout_parts_name(s->env, &s->report);
         afz_scout_shm_take(s->shm, afz_engine_window(s->engine), &s->report);
@@ -148,8 +176,29 @@ static bool wait_for(struct scout *s, int timeout_ms)
         return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* Milliseconds until the next look; -1: there is nothing to look at. */
-static int next_look_ms(const struct scout *s, uint64_t started_ns)
+static uint64_t left_of(uint64_t every_ns, uint64_t since_ns, uint64_t now_ns)
+{
+        return now_ns - since_ns < every_ns ? every_ns - (now_ns - since_ns) : 0;
+}
+
+static uint64_t until_look_ns(const struct scout *s, uint64_t now_ns)
+{
+        uint64_t pace_ns = afz_scout_facts_pace(&s->report, now_ns - s->root_ns);
+        return left_of(pace_ns, s->looked_ns, now_ns);
+}
+
+/* Without somebody who records it, what is between two looks is nobody's business. */
+static uint64_t until_tick_ns(const struct scout *s, uint64_t now_ns)
+{
+        uint64_t every_ns = s->tick_cost_ns * record.part;
+        every_ns = every_ns < record.fast_ns   ? record.fast_ns
+                   : every_ns > record.slow_ns ? record.slow_ns
+                                               : every_ns;
+        return s->recorder ? left_of(every_ns, s->ticked_ns, now_ns) : UINT64_MAX;
+}
+
+/* Milliseconds until there is something to do; -1: there is nothing to look at. */
+static int next_ms(const struct scout *s)
 {
         uint64_t now_ns = afz_env_now(s->env), age_ns = now_ns - s->root_ns, wait_ns;
         if (s->root == 0)
@@ -159,8 +208,9 @@ static int next_look_ms(const struct scout *s, uint64_t started_ns)
                         return -1;
                 wait_ns = FIRST_LOOK_NS - age_ns;
         } else {
-                wait_ns = afz_scout_facts_pace(&s->report, age_ns);
-                wait_ns -= now_ns - started_ns < wait_ns ? now_ns - started_ns : wait_ns;
+                uint64_t tick_ns = until_tick_ns(s, now_ns);
+                wait_ns = until_look_ns(s, now_ns);
+                wait_ns = tick_ns < wait_ns ? tick_ns : wait_ns;
         }
         return (int)((wait_ns + AFZ_NS_PER_MS - 1) / AFZ_NS_PER_MS);
 }
@@ -185,24 +235,31 @@ static void begin(struct scout *s)
                 afz_scout_others_walk(s->others, s->report.t_ns, available, is_ours, s);
 }
 
-void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_shared *shared)
+static void turn(struct scout *s)
 {
-        struct scout s = {.env = env, .root_fd = root_fd, .shared = shared};
+        uint64_t now_ns = afz_env_now(s->env);
+        if (s->root == 0 || now_ns - s->root_ns < FIRST_LOOK_NS)
+                return;
+        bool first = !s->engine;
+        if (first)
+                meet(s);
+        if (!s->engine)
+                return;
+        if (first || until_look_ns(s, now_ns) == 0 || afz_scout_shm_fills(s->shm))
+                look(s, now_ns);
+        else if (until_tick_ns(s, now_ns) == 0)
+                tick(s, now_ns);
+}
+
+void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_shared *shared,
+                    struct afz_recorder *recorder)
+{
+        struct scout s = {.env = env, .root_fd = root_fd, .shared = shared, .recorder = recorder};
         if (afz_scout_others_new(env, &s.others) < 0 || afz_scout_shm_new(env, &s.shm) < 0)
                 return;
         begin(&s);
-        uint64_t started_ns = afz_env_now(env);
-        while (wait_for(&s, most_ms(next_look_ms(&s, started_ns)))) {
-                uint64_t now_ns = afz_env_now(env);
-                if (s.root == 0 || now_ns - s.root_ns < FIRST_LOOK_NS ||
-                    (s.engine && next_look_ms(&s, started_ns) > 0 && !afz_scout_shm_fills(s.shm)))
-                        continue;
-                started_ns = now_ns;
-                if (!s.engine)
-                        meet(&s);
-                if (s.engine)
-                        look(&s);
-        }
+        while (wait_for(&s, most_ms(next_ms(&s))))
+                turn(&s);
         leave(&s);
         afz_scout_shm_free(s.shm);
         afz_scout_others_free(s.others);

@@ -9,7 +9,10 @@ struct afz_scout_order {
         struct afz_shm_end end;
 };
 
-/* Looks until the other end of root_fd closes. */
-void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_shared *shared);
+struct afz_recorder;
+
+/* Looks until the other end of root_fd closes; without a recorder (NULL) nothing is recorded. */
+void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_shared *shared,
+                    struct afz_recorder *recorder);
 
 #endif

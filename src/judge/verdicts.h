@@ -34,4 +34,8 @@ extern const unsigned afz_judges_count;
 /* All of it. There is always at least one verdict when the run has ended. */
 void afz_verdicts_of(const struct afz_case *c, struct afz_outcome *ret);
 
+/* Puts a list that was added to in order: one of each family, causes found (caused_by), the
+ * strongest first. A cause weighs as much as what it led to, and stands before it. */
+void afz_verdicts_settle(struct afz_outcome *outcome);
+
 #endif

@@ -50,6 +50,7 @@ void afz_flight_done(struct afz_flight *flight)
         for (size_t i = 0; i < flight->marks; i++)
                 free(flight->mark[i].text);
         free(flight->track);
+        free(flight->slot);
         free(flight->mark);
         free(flight->head.cmd);
         free(flight->head.cwd);
@@ -57,22 +58,66 @@ void afz_flight_done(struct afz_flight *flight)
         afz_flight_init(flight);
 }
 
+static size_t slot_of(const struct afz_flight *flight, const struct afz_subject *subject)
+{
+        uint64_t h = (subject->id + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        h = (h ^ h >> 29 ^ subject->start) * UINT64_C(0xbf58476d1ce4e5b9);
+        h = (h ^ h >> 32 ^ (uint64_t)subject->kind) * UINT64_C(0x94d049bb133111eb);
+        size_t at = (size_t)(h >> 32) & (flight->slots - 1);
+        /* Slots hold the number of a track and one more; never all of them are in use. */
+        while (flight->slot[at] &&
+               !afz_subject_same(&flight->track[flight->slot[at] - 1].subject, subject))
+                at = (at + 1) & (flight->slots - 1);
+        return at;
+}
+
+/* Twice as many slots as tracks, at least. */
+static int make_slots(struct afz_flight *flight)
+{
+        if (flight->slots >= 2 * (flight->tracks + 1))
+                return 0;
+        size_t slots = flight->slots ? flight->slots * 2 : 64;
+        uint32_t *slot = calloc(slots, sizeof *slot);
+        if (!slot)
+                return -ENOMEM;
+        free(flight->slot);
+        flight->slot = slot;
+        flight->slots = slots;
+        for (size_t i = 0; i < flight->tracks; i++)
+                slot[slot_of(flight, &flight->track[i].subject)] = (uint32_t)i + 1;
+        return 0;
+}
+
+static struct afz_track *new_track(struct afz_flight *flight, const struct afz_subject *subject,
+                                   size_t slot)
+{
+        if (make_room((void **)&flight->track, flight->tracks, &flight->tracks_cap,
+                      sizeof *flight->track) < 0)
+                return NULL;
+        struct afz_track track = {.subject = *subject, .first_ms = UINT32_MAX};
+        track.name = strdup("");
+        track.detail = strdup("");
+        track.note = strdup("");
+        if (!track.name || !track.detail || !track.note) {
+                free(track.name);
+                free(track.detail);
+                free(track.note);
+                return NULL;
+        }
+        flight->track[flight->tracks++] = track;
+        flight->slot[slot] = (uint32_t)flight->tracks;
+        return &flight->track[flight->tracks - 1];
+}
+
 struct afz_track *afz_flight_track(struct afz_flight *flight, const struct afz_subject *subject,
                                    const char *name, const char *detail, const char *note)
 {
-        struct afz_track *track = NULL;
-        /* The newest first: a recording speaks of the same few again and again. */
-        for (size_t i = flight->tracks; i-- > 0 && !track;)
-                if (afz_subject_same(&flight->track[i].subject, subject))
-                        track = &flight->track[i];
-        if (!track) {
-                if (make_room((void **)&flight->track, flight->tracks, &flight->tracks_cap,
-                              sizeof *flight->track) < 0)
-                        return NULL;
-                track = &flight->track[flight->tracks++];
-                *track = (struct afz_track){.subject = *subject, .first_ms = UINT32_MAX};
-        }
-        if (set_text(&track->name, name) < 0 || set_text(&track->detail, detail) < 0 ||
+        if (make_slots(flight) < 0)
+                return NULL;
+        size_t slot = slot_of(flight, subject);
+        struct afz_track *track = flight->slot[slot] ? &flight->track[flight->slot[slot] - 1]
+                                                     : new_track(flight, subject, slot);
+        if (!track || set_text(&track->name, name) < 0 || set_text(&track->detail, detail) < 0 ||
             set_text(&track->note, note) < 0)
                 return NULL;
         return track;
@@ -91,6 +136,30 @@ static struct afz_column *column_of(struct afz_track *track, enum afz_metric met
         return column;
 }
 
+void afz_flight_seen(struct afz_flight *flight, struct afz_track *track, uint32_t from_ms,
+                     uint32_t to_ms)
+{
+        if (from_ms < track->first_ms)
+                track->first_ms = from_ms;
+        if (to_ms > track->last_ms)
+                track->last_ms = to_ms;
+        if (to_ms > flight->end_ms)
+                flight->end_ms = to_ms;
+}
+
+static int put_point(struct afz_flight *flight, struct afz_track *track, struct afz_column *column,
+                     const struct afz_point *point)
+{
+        int r = make_room((void **)&column->point, column->count, &column->cap,
+                          sizeof *column->point);
+        if (r < 0)
+                return r;
+        column->point[column->count++] = *point;
+        uint32_t end = point->t_ms + point->span_ms;
+        afz_flight_seen(flight, track, point->t_ms, end < point->t_ms ? UINT32_MAX : end);
+        return 0;
+}
+
 int afz_flight_add(struct afz_flight *flight, struct afz_track *track, enum afz_metric metric,
                    const struct afz_point *point)
 {
@@ -99,18 +168,83 @@ int afz_flight_add(struct afz_flight *flight, struct afz_track *track, enum afz_
                 return -ENOMEM;
         if (column->count && point->t_ms < column->point[column->count - 1].t_ms)
                 return -EINVAL;
-        int r = make_room((void **)&column->point, column->count, &column->cap,
-                          sizeof *column->point);
-        if (r < 0)
-                return r;
-        column->point[column->count++] = *point;
-        uint32_t end = point->t_ms + point->span_ms;
-        if (point->t_ms < track->first_ms)
-                track->first_ms = point->t_ms;
-        if (end > track->last_ms)
-                track->last_ms = end;
-        if (end > flight->end_ms)
-                flight->end_ms = end;
+        return put_point(flight, track, column, point);
+}
+
+int afz_flight_put(struct afz_flight *flight, struct afz_track *track, enum afz_metric metric,
+                   const struct afz_point *point)
+{
+        struct afz_column *column = column_of(track, metric);
+        return column ? put_point(flight, track, column, point) : -ENOMEM;
+}
+
+struct afz_column *afz_flight_column(struct afz_track *track, enum afz_metric metric, size_t more)
+{
+        struct afz_column *column = column_of(track, metric);
+        if (!column || more <= column->cap - column->count)
+                return column;
+        size_t cap = column->count + more;
+        if (cap < 2 * column->cap)
+                cap = 2 * column->cap;
+        void *grown = reallocarray(column->point, cap, sizeof *column->point);
+        if (!grown)
+                return NULL;
+        column->point = grown;
+        column->cap = cap;
+        return column;
+}
+
+/* Merges two neighbouring runs that are each in order. */
+static void merge(const struct afz_point *a, size_t n, size_t m, struct afz_point *to)
+{
+        const struct afz_point *b = a + n, *a_end = b, *b_end = b + m;
+        while (a < a_end && b < b_end)
+                *to++ = b->t_ms < a->t_ms ? *b++ : *a++;
+        while (a < a_end)
+                *to++ = *a++;
+        while (b < b_end)
+                *to++ = *b++;
+}
+
+/* From the bottom up, and stable: what was told later stays later within a millisecond. */
+static int sort_points(struct afz_column *column)
+{
+        struct afz_point *from = column->point, *to = malloc(column->count * sizeof *to);
+        if (!to)
+                return -ENOMEM;
+        size_t count = column->count;
+        for (size_t width = 1; width < count; width *= 2) {
+                for (size_t at = 0; at < count; at += 2 * width) {
+                        size_t n = count - at < width ? count - at : width;
+                        size_t m = count - at - n < width ? count - at - n : width;
+                        merge(from + at, n, m, to + at);
+                }
+                struct afz_point *swap = from;
+                from = to;
+                to = swap;
+        }
+        column->point = from;
+        column->cap = count;
+        free(to);
+        return 0;
+}
+
+static int settle_column(struct afz_column *column)
+{
+        for (size_t i = 1; i < column->count; i++)
+                if (column->point[i].t_ms < column->point[i - 1].t_ms)
+                        return sort_points(column);
+        return 0;
+}
+
+int afz_flight_settle(struct afz_flight *flight)
+{
+        for (size_t i = 0; i < flight->tracks; i++)
+                for (size_t c = 0; c < flight->track[i].columns; c++) {
+                        int r = settle_column(&flight->track[i].column[c]);
+                        if (r < 0)
+                                return r;
+                }
         return 0;
 }
 
@@ -126,8 +260,10 @@ int afz_flight_mark(struct afz_flight *flight, uint32_t t_ms, enum afz_mark_kind
         }
         /* They come nearly in order: guard and scout each tell their own. */
         size_t at = flight->marks++;
-        for (; at > 0 && flight->mark[at - 1].t_ms > t_ms; at--)
-                flight->mark[at] = flight->mark[at - 1];
+        while (at > 0 && flight->mark[at - 1].t_ms > t_ms)
+                at--;
+        memmove(&flight->mark[at + 1], &flight->mark[at],
+                (flight->marks - 1 - at) * sizeof *flight->mark);
         flight->mark[at] =
                 (struct afz_mark){.t_ms = t_ms, .kind = kind, .code = code, .text = copy};
         if (t_ms > flight->end_ms)

@@ -73,6 +73,8 @@ struct afz_flight {
         struct afz_flight_head head;
         size_t tracks, tracks_cap;
         struct afz_track *track;
+        uint32_t *slot; /* for afz_flight_track() alone: where each is, by a hash of its subject */
+        size_t slots;
         size_t marks, marks_cap;
         struct afz_mark *mark; /* by time */
         uint32_t end_ms;       /* of the last thing known */
@@ -93,6 +95,21 @@ struct afz_track *afz_flight_track(struct afz_flight *flight, const struct afz_s
 int afz_flight_add(struct afz_flight *flight, struct afz_track *track, enum afz_metric metric,
                    const struct afz_point *point);
 
+/* The same in any order, for who reads what several have written; afz_flight_settle() must follow
+ * before anybody looks. */
+int afz_flight_put(struct afz_flight *flight, struct afz_track *track, enum afz_metric metric,
+                   const struct afz_point *point);
+int afz_flight_settle(struct afz_flight *flight);
+
+/* The column to write many points into by hand: made when it is not there, with room for so many
+ * more. NULL: no memory. afz_flight_seen() and afz_flight_settle() must follow. */
+struct afz_column *afz_flight_column(struct afz_track *track, enum afz_metric metric, size_t more);
+
+/* It was seen over [from, to], whether or not a point of it is kept. */
+void afz_flight_seen(struct afz_flight *flight, struct afz_track *track, uint32_t from_ms,
+                     uint32_t to_ms);
+
+/* In any order. */
 int afz_flight_mark(struct afz_flight *flight, uint32_t t_ms, enum afz_mark_kind kind, int64_t code,
                     const char *text, size_t text_len);
 

@@ -34,8 +34,9 @@ struct making {
 static bool is_ours(const char *name)
 {
         static const char *const ours[] = {
-                "verdict.json",    "verdict.txt",   AFZ_RUN_STATE, "verdict.json.new",
-                "verdict.txt.new", "run.state.new", "flight.afz",  "report.html",
+                "verdict.json",    "verdict.txt",     AFZ_RUN_STATE, "verdict.json.new",
+                "verdict.txt.new", "run.state.new",   "flight.afz",  "flight.afz.new",
+                "report.html",     "report.html.new",
         };
         for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
                 if (strcmp(name, ours[i]) == 0)
@@ -308,29 +309,40 @@ static int lock_writers(const struct afz_run *run)
         return fd;
 }
 
+/* What the run before left in this folder would be taken for this one's. Our own recording may have
+ * begun already. */
+static void remove_older(const struct afz_run *run)
+{
+        static const char *const names[] = {"flight.afz", "report.html"};
+        struct stat st;
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+                if (fstatat(run->dir_fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    (i > 0 || st.st_mtime < run->page->started_s))
+                        unlinkat(run->dir_fd, names[i], 0);
+}
+
 static int write_locked(const struct afz_run *run, const struct afz_outcome *outcome)
 {
         struct afz_run_state state, before = {0};
         uint64_t now = afz_clock_ns(CLOCK_BOOTTIME), started = run->page->started_ns;
         bool known = afz_run_state_read(run->state_fd, &before) == 0;
         bool over = outcome->end.how != AFZ_END_RUNNING;
+        uint64_t duration_ns = now > started ? now - started : 0;
 
         if (known && before.outcome.end.how != AFZ_END_RUNNING) {
-                /* The end was told before; who comes late does not know better. */
+                /* The end was told before; who comes late may know why, but not another end. */
                 if (!over)
                         return 0;
-                if (outcome->end.how == AFZ_END_LOST)
+                if (!afz_run_is_better(&before.outcome, outcome))
                         return afz_run_pair_finish(run->dir_fd, &before);
+                duration_ns = before.duration_ns;
         }
-        afz_run_state_set(&state, run->page, outcome, now > started ? now - started : 0);
+        afz_run_state_set(&state, run->page, outcome, duration_ns);
         int r = afz_run_state_write(run->state_fd, &state);
         if (r < 0)
                 return r;
-        /* What the run before left in this folder would be taken for this one's. */
-        if (before.turn == FIRST_TURN) {
-                unlinkat(run->dir_fd, "flight.afz", 0);
-                unlinkat(run->dir_fd, "report.html", 0);
-        }
+        if (before.turn == FIRST_TURN && !run->made_dir)
+                remove_older(run);
         if (!over)
                 return afz_run_pair_write(run->dir_fd, &state, false);
         if (fdatasync(run->state_fd) < 0)

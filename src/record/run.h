@@ -21,8 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "json.h"
 #include "out.h"
 #include "run_page.h"
+#include "span.h"
 #include "stake.h"
 #include "verdict.h"
 
@@ -52,8 +54,9 @@ int afz_run_new(const char *run_dir, const struct afz_run_page *first, struct af
 
 /* Writes verdict.json and verdict.txt as it stands; with end.how RUNNING at the start, and again
  * whenever a lost run should know more (tier and place, once they are known). Guard and front may
- * both: an end that was written is not undone by "running" or "lost". Only the end is waited for
- * until it is on the disk. -ENOENT: there is no run folder. Another error at the end:
+ * both: an end that was written is not undone by "running", "lost" or another end, but its verdicts
+ * are replaced by better ones (the guard's own by those from the recording). Only the end is waited
+ * for until it is on the disk. -ENOENT: there is no run folder. Another error at the end:
  * the files are older than the run, but as long as run.state could be written (a full disk does
  * not hinder it) `why` answers all the same. */
 int afz_run_write(const struct afz_run *run, const struct afz_outcome *outcome);
@@ -110,15 +113,50 @@ int afz_run_find(const char *text, struct afz_run_ref *ret);
  * -ENOENT: it is over and collected. */
 int afz_run_peek(const struct afz_run_ref *ref, struct afz_run_page *ret);
 
-/* `why`: writes the run's verdict.txt or verdict.json to `out`, made from its page while it lives.
- * The end of a run whose guard is gone is recorded on the way, as lost, where that is possible.
- * -ENOENT: there is nothing to tell from. */
+/* What is known of a run, wherever it stands. */
+struct afz_run_known {
+        struct afz_run_page page; /* from verdict.json: only what stands there, and no magic */
+        struct afz_outcome outcome;
+        uint64_t duration_ns;
+        bool recorded;  /* its end stands in the files */
+        bool rebooted;  /* lost, and the machine was booted anew since */
+        bool elsewhere; /* made on another machine: only that one knows whether it goes on */
+};
+
+/* From its page while it lives; from its state when nobody has recorded the end (as it ended, or as
+ * lost); else from verdict.json. Nothing is written. -ENOENT: there is nothing to tell from.
+ * -EBADMSG, -EPROTO: verdict.json is damaged, or of a newer schema. */
+int afz_run_recall(const struct afz_run_ref *ref, struct afz_run_known *ret);
+
+/* A verdict.json (schema 1) in memory; errors as above. Keys that are missing are as if not known.
+ */
+int afz_run_known_parse(struct afz_span text, struct afz_run_known *ret);
+
+/* Records the end of a run that was left, or replaces what was said of one that was lost, where
+ * nobody holds it. */
+int afz_run_retell(const struct afz_run_ref *ref, const struct afz_run_known *known);
+
+/* verdict.txt or verdict.json, as it is. */
+int afz_run_tell_file(const struct afz_run_ref *ref, bool json, struct afz_out *out);
+
+/* Writes what verdict.txt or verdict.json say, made from the run's page while it lives; nothing is
+ * explained (src/engine/explain.h). The end of a run whose guard is gone is recorded on the way, as
+ * lost, where that is possible. -ENOENT: there is nothing to tell from. */
 int afz_run_tell(const struct afz_run_ref *ref, bool json, struct afz_out *out);
 
-/* The same made from what the guard knows, for `run` itself. */
+/* The same made from what is known; full_text: with every verdict's evidence, numbers, tier, cost.
+ */
 void afz_run_put_text(struct afz_out *out, const struct afz_run_page *page,
                       const struct afz_outcome *outcome, uint64_t duration_ns);
+void afz_run_put_full_text(struct afz_out *out, const struct afz_run_page *page,
+                           const struct afz_outcome *outcome, uint64_t duration_ns);
 void afz_run_put_json(struct afz_out *out, const struct afz_run_page *page,
                       const struct afz_outcome *outcome, uint64_t duration_ns);
+
+/* Parts of these, for who tells more: the key "verdicts" with its value; "  because    text", made
+ * printable; "almost certainly", "probably", "perhaps". */
+void afz_run_put_verdicts(struct afz_json *j, const struct afz_outcome *outcome);
+void afz_run_put_row(struct afz_out *out, const char *title, const char *text);
+const char *afz_run_sureness(double confidence);
 
 #endif

@@ -146,7 +146,10 @@ int afz_run_home_open(const struct afz_run_roots *roots, bool make, struct afz_r
                                  make && home.folders == 0, reason);
                 if (r < 0 && r != -ENOENT && !first[0])
                         memcpy(first, reason, sizeof first);
-                if (r == 0 && i == 0)
+                /* A runtime folder of one's own is a world of its own, also before anything is in
+                 * it. */
+                if (i == 0 && (r == 0 || (r == -ENOENT && check_session(row[i].parent, roots->uid,
+                                                                        NULL) == 0)))
                         break;
         }
         if (home.folders == 0)

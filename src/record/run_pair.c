@@ -64,6 +64,12 @@ int afz_run_pair_finish(int dir_fd, const struct afz_run_state *state)
         return r;
 }
 
+bool afz_run_is_better(const struct afz_outcome *before, const struct afz_outcome *after)
+{
+        return after->end.how == before->end.how && after->end.code == before->end.code &&
+               after->verdicts > 0;
+}
+
 int afz_run_state_find(int dir_fd, struct afz_run_state *ret)
 {
         int fd = openat(dir_fd, AFZ_RUN_STATE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -77,26 +83,47 @@ int afz_run_state_find(int dir_fd, struct afz_run_state *ret)
         return fd;
 }
 
-int afz_run_settle(const char *dir, const char *id, const struct afz_run_page *page)
+/* Opens the state of a run that was left: of this id and host, and nobody's. */
+static int open_left(int dir_fd, const char *id, struct afz_run_state *ret)
+{
+        int fd = afz_run_state_find(dir_fd, ret), r = 0;
+        if (fd < 0)
+                return fd;
+        if (strcmp(ret->page.id, id) != 0 || !afz_run_state_is_here(ret))
+                r = -ENOENT;
+        else if (afz_run_is_held(fd))
+                r = -EBUSY;
+        close(fd);
+        return r;
+}
+
+/* `known`, where it is not NULL, is what came of a look at the recording. */
+static int settle(const char *dir, const char *id, const struct afz_run_page *page,
+                  const struct afz_run_known *known)
 {
         struct afz_run_state state;
-        int r, dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (dir_fd < 0)
                 return -errno;
-        int fd = afz_run_state_find(dir_fd, &state);
-        if (fd < 0) {
-                r = fd;
-        } else if (strcmp(state.page.id, id) != 0 || !afz_run_state_is_here(&state)) {
-                r = -ENOENT;
-        } else if (afz_run_is_held(fd)) {
-                r = -EBUSY;
-        } else {
+        int r = open_left(dir_fd, id, &state);
+        if (r == 0) {
                 if (state.outcome.end.how == AFZ_END_RUNNING)
                         afz_run_state_lose(&state, page);
+                if (known && afz_run_is_better(&state.outcome, &known->outcome))
+                        afz_run_state_set(&state, &known->page, &known->outcome,
+                                          known->duration_ns);
                 r = afz_run_pair_finish(dir_fd, &state);
         }
-        if (fd >= 0)
-                close(fd);
         close(dir_fd);
         return r;
+}
+
+int afz_run_settle(const char *dir, const char *id, const struct afz_run_page *page)
+{
+        return settle(dir, id, page, NULL);
+}
+
+int afz_run_settle_as(const char *dir, const struct afz_run_known *known)
+{
+        return settle(dir, known->page.id, &known->page, known);
 }

@@ -57,4 +57,10 @@ int afz_run_state_find(int dir_fd, struct afz_run_state *ret);
  * is held. */
 int afz_run_settle(const char *dir, const char *id, const struct afz_run_page *page);
 
+/* The same as somebody knows it who has looked into it, as far as afz_run_is_better(). */
+int afz_run_settle_as(const char *dir, const struct afz_run_known *known);
+
+/* Whether what was said of an end may be replaced: by verdicts on the very same end. */
+bool afz_run_is_better(const struct afz_outcome *before, const struct afz_outcome *after);
+
 #endif

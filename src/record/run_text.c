@@ -1,147 +1,73 @@
-/* A run in words and in JSON: what verdict.txt and verdict.json hold and `why` prints. The keys and
- * their order are a contract with scripts; new ones go to the end. */
+/* A run in words: what verdict.txt holds and `why` prints. First what a person needs who has ten
+ * seconds: what happened, why we believe it, what to change. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "clock.h"
-#include "json.h"
 #include "quantity.h"
 #include "run.h"
+#include "run_words.h"
 #include "span.h"
 
-static double fraction(const struct afz_run_page *page, uint64_t duration_ns)
-{
-        return duration_ns == 0 ? 0 : (double)page->cpu_ns / (double)duration_ns;
-}
+/* Evidence of the first verdict in the short form: the best comes first, and more is not read. */
+enum { SHORT_EVIDENCE = 3 };
 
-/* Under --policy watch there is none. */
-static bool has_budget(const struct afz_run_page *page)
-{
-        return page->budget_bytes != 0 && page->budget_bytes != UINT64_MAX;
-}
+/* Where a row is turned over: an ordinary terminal, less the title. */
+enum { TITLE_COLUMNS = 13, TEXT_COLUMNS = 80 - TITLE_COLUMNS };
 
-/* Parts of 100000, without the locale's idea of a decimal point. */
-static void json_fraction(struct afz_json *j, double v)
+/* How much of the text goes into one line: up to a blank, if there is one in reach. */
+static size_t line_length(const char *text)
 {
-        uint64_t parts = (uint64_t)(v * 1e5 + 0.5);
-        afz_out_fmt(j->out, "%" PRIu64 ".%05" PRIu64, parts / 100000, parts % 100000);
-        j->comma = true;
-}
-
-static void json_bytes(struct afz_json *j, const char *key, uint64_t bytes)
-{
-        afz_json_key(j, key);
-        if (bytes == UINT64_MAX)
-                afz_json_null(j);
-        else
-                afz_json_u64(j, bytes);
-}
-
-static void json_end(struct afz_json *j, const struct afz_end *end)
-{
-        afz_json_key(j, "end");
-        if (end->how == AFZ_END_RUNNING) {
-                afz_json_null(j);
-                return;
+        size_t n = 0, columns = 0, blank = 0;
+        for (; text[n] && (columns <= TEXT_COLUMNS || !blank); n++) {
+                columns += ((unsigned char)text[n] & 0xc0) != 0x80;
+                if (text[n] == ' ' && columns <= TEXT_COLUMNS + 1)
+                        blank = n;
+                else if (text[n] == ' ' && !blank)
+                        return n;
         }
-        afz_json_open(j, '{');
-        afz_json_key(j, "how"), afz_json_str(j, afz_end_name(end->how));
-        afz_json_key(j, "code");
-        if (end->code >= 0)
-                afz_json_i64(j, end->code);
-        else
-                afz_json_null(j);
-        afz_json_close(j, '}');
+        return text[n] == '\0' && columns <= TEXT_COLUMNS ? n : blank ? blank : n;
 }
 
-static void json_verdict(struct afz_json *j, const struct afz_verdict *v)
+/* A command line stays on one line: it is to be copied, and --paste takes it out. */
+static void put_command(struct afz_out *out, const char *cmd)
 {
-        double confidence = v->confidence < 0 ? 0 : v->confidence > 1 ? 1 : v->confidence;
-        afz_json_open(j, '{');
-        afz_json_key(j, "id"), afz_json_str(j, v->id);
-        afz_json_key(j, "level"), afz_json_str(j, afz_level_name(v->level));
-        afz_json_key(j, "confidence"), afz_json_double(j, confidence, 2);
-        afz_json_key(j, "summary"), afz_json_str(j, v->summary);
-        afz_json_key(j, "evidence"), afz_json_open(j, '[');
-        for (size_t i = 0; i < sizeof v->evidence / sizeof v->evidence[0]; i++)
-                if (v->evidence[i][0])
-                        afz_json_str(j, v->evidence[i]);
-        afz_json_close(j, ']');
-        afz_json_key(j, "where"), afz_json_null(j);
-        afz_json_key(j, "fix"), afz_json_str(j, v->fix[0] ? v->fix : NULL);
-        afz_json_close(j, '}');
+        char safe[AFZ_RUN_CMD_CAP];
+        afz_span_copy(afz_span_str(cmd), safe, sizeof safe);
+        afz_out_fmt(out, "  %-10s %s\n", "command", safe);
 }
 
-static void json_extras(struct afz_json *j, const struct afz_run_page *page, uint64_t duration_ns)
-{
-        char started[32] = "";
-        time_t s = (time_t)page->started_s;
-        struct tm tm;
-
-        if (gmtime_r(&s, &tm))
-                strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &tm);
-        afz_json_key(j, "attempts"), afz_json_u64(j, UINT64_C(1) + page->did[AFZ_ACTION_RESTART]);
-        afz_json_key(j, "did"), afz_json_open(j, '{');
-        for (int i = 0; i < AFZ_ACTION_COUNT; i++) {
-                afz_json_key(j, afz_action_name((enum afz_action)i));
-                afz_json_u64(j, page->did[i]);
-        }
-        afz_json_close(j, '}');
-        json_bytes(j, "budget_bytes", has_budget(page) ? page->budget_bytes : UINT64_MAX);
-        json_bytes(j, "swap_bytes", has_budget(page) ? page->swap_bytes : UINT64_MAX);
-        afz_json_key(j, "cmd"), afz_json_str(j, page->cmd);
-        afz_json_key(j, "started"), afz_json_str(j, started[0] ? started : NULL);
-        afz_json_key(j, "duration_s");
-        afz_json_double(j, (double)duration_ns / (double)AFZ_NS_PER_S, 3);
-}
-
-void afz_run_put_json(struct afz_out *out, const struct afz_run_page *page,
-                      const struct afz_outcome *outcome, uint64_t duration_ns)
-{
-        struct afz_json j = {.out = out};
-        uint64_t gpu = page->gpu_peak_bytes;
-
-        afz_json_open(&j, '{');
-        afz_json_key(&j, "schema"), afz_json_u64(&j, 1);
-        afz_json_key(&j, "run"), afz_json_str(&j, page->id);
-        json_end(&j, &outcome->end);
-        afz_json_key(&j, "peak"), afz_json_open(&j, '{');
-        json_bytes(&j, "ram_bytes", page->peak_bytes);
-        json_bytes(&j, "gpu_bytes", gpu == 0 ? AFZ_GPU_UNKNOWN : gpu);
-        afz_json_close(&j, '}');
-        afz_json_key(&j, "tier"), afz_json_str(&j, afz_tier_name((enum afz_tier)page->tier));
-        afz_json_key(&j, "cost"), afz_json_open(&j, '{');
-        afz_json_key(&j, "cpu_fraction"), json_fraction(&j, fraction(page, duration_ns));
-        afz_json_close(&j, '}');
-        afz_json_key(&j, "verdicts"), afz_json_open(&j, '[');
-        for (unsigned i = 0; i < outcome->verdicts && i < AFZ_VERDICTS_MAX; i++)
-                json_verdict(&j, &outcome->verdict[i]);
-        afz_json_close(&j, ']');
-        json_extras(&j, page, duration_ns);
-        afz_json_close(&j, '}');
-        afz_out_char(out, '\n');
-}
-
-/* "  because    text": a text of ours or of the user's, made printable. */
-static void row(struct afz_out *out, const char *title, const char *text)
+void afz_run_put_row(struct afz_out *out, const char *title, const char *text)
 {
         char safe[512];
+        const char *at = safe;
         afz_span_copy(afz_span_str(text), safe, sizeof safe);
-        afz_out_fmt(out, "  %-10s %s\n", title, safe);
+        do {
+                size_t n = line_length(at);
+                afz_out_fmt(out, "  %-10s %.*s\n", title, (int)n, at);
+                at += n + (at[n] == ' ');
+                title = "";
+        } while (*at);
+}
+
+const char *afz_run_sureness(double confidence)
+{
+        /* As people use these words: nine in ten, two in three, less. */
+        return confidence >= 0.9 ? "almost certainly" : confidence >= 0.65 ? "probably" : "perhaps";
 }
 
 static const char *end_words(const struct afz_end *end, char *buf, size_t cap)
 {
         static const char *const words[AFZ_END_COUNT] = {
                 [AFZ_END_RUNNING] = "still running",
-                [AFZ_END_EXIT] = "the program ended by itself, exit status",
-                [AFZ_END_SIGNAL] = "the program was ended by signal",
+                [AFZ_END_EXIT] = "by itself, exit status",
+                [AFZ_END_SIGNAL] = "by signal",
                 [AFZ_END_STOPPED] = "stopped by Antifreeze to protect the machine",
                 [AFZ_END_OOM_KILLED] = "killed by the kernel at the limit that Antifreeze set",
                 [AFZ_END_LOST] = "lost: nobody saw the end",
-                [AFZ_END_UNKNOWN] = "ended; its exit status is not known",
+                [AFZ_END_UNKNOWN] = "its exit status is not known",
         };
         if (end->how == AFZ_END_EXIT)
                 snprintf(buf, cap, "%s %d", words[end->how], end->code);
@@ -152,19 +78,57 @@ static const char *end_words(const struct afz_end *end, char *buf, size_t cap)
         return buf;
 }
 
-static void put_verdict(struct afz_out *out, const struct afz_verdict *v, bool first)
+static void put_evidence(struct afz_out *out, const struct afz_verdict *v, int most)
 {
-        char text[96];
-        snprintf(text, sizeof text, "%s (%s, confidence %d %%)", v->id, afz_level_name(v->level),
-                 (int)(v->confidence * 100 + 0.5));
-        if (!first)
-                row(out, "also", v->summary);
-        row(out, "verdict", text);
-        for (size_t i = 0; i < sizeof v->evidence / sizeof v->evidence[0]; i++)
-                if (v->evidence[i][0])
-                        row(out, "because", v->evidence[i]);
+        for (int i = 0; i < AFZ_EVIDENCE_MAX && most > 0; i++) {
+                if (!v->evidence[i][0])
+                        continue;
+                afz_run_put_row(out, "because", v->evidence[i]);
+                most--;
+        }
+}
+
+static void put_verdict(struct afz_out *out, const struct afz_verdict *v, bool full)
+{
+        char text[128];
+        bool is_guess = v->level == AFZ_LEVEL_WARN || v->level == AFZ_LEVEL_ACT;
+        const char *sure = is_guess ? afz_run_sureness(v->confidence) : "";
+        int n = snprintf(text, sizeof text, "%s%s%s", v->id, sure[0] ? ", " : "", sure);
+        if (full && n > 0 && (size_t)n < sizeof text)
+                snprintf(text + n, sizeof text - (size_t)n, " (confidence %.2f, level %s)",
+                         v->confidence, afz_level_name(v->level));
+        put_evidence(out, v, full ? AFZ_EVIDENCE_MAX : SHORT_EVIDENCE);
         if (v->fix[0])
-                row(out, "fix", v->fix);
+                afz_run_put_row(out, "try", v->fix);
+        afz_run_put_row(out, "verdict", text);
+}
+
+/* The others, each in a line: what the first led to, and what else was found. */
+static void put_other(struct afz_out *out, const struct afz_verdict *v, bool full)
+{
+        afz_run_put_row(out, v->caused_by[0] ? "led to" : "also", v->summary);
+        if (full)
+                put_verdict(out, v, true);
+}
+
+/* "leak -> swap-thrash -> host-exhaustion": from a verdict that nothing caused along what it led
+ * to. */
+static void put_chain(struct afz_out *out, const struct afz_outcome *outcome)
+{
+        char text[AFZ_VERDICTS_MAX * (AFZ_VERDICT_ID_CAP + 4)] = "";
+        size_t at = 0;
+        const char *cause = outcome->verdict[0].id;
+        for (unsigned i = 1; i < outcome->verdicts; i++) {
+                const struct afz_verdict *v = &outcome->verdict[i];
+                if (strcmp(v->caused_by, cause) != 0 &&
+                    strcmp(v->caused_by, outcome->verdict[0].id))
+                        continue;
+                at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%s", at ? "" : cause,
+                                       " -> ", v->id);
+                cause = v->id;
+        }
+        if (at)
+                afz_run_put_row(out, "chain", text);
 }
 
 static void put_memory(struct afz_out *out, const struct afz_run_page *page, bool running)
@@ -179,49 +143,66 @@ static void put_memory(struct afz_out *out, const struct afz_run_page *page, boo
         afz_format_size(peak, sizeof peak, page->peak_bytes);
         afz_format_size(budget, sizeof budget, page->budget_bytes);
         afz_format_size(swap, sizeof swap, page->swap_bytes);
-        if (!has_budget(page))
+        if (!afz_run_has_budget(page))
                 snprintf(text, sizeof text, "%speak %s, no budget", now, peak);
         else if (page->swap_bytes == 0 || page->swap_bytes == UINT64_MAX)
                 snprintf(text, sizeof text, "%speak %s of a budget of %s", now, peak, budget);
         else
                 snprintf(text, sizeof text, "%speak %s of a budget of %s, and %s of swap beyond it",
                          now, peak, budget, swap);
-        row(out, "memory", text);
+        afz_run_put_row(out, "memory", text);
         if (gpu != 0 && gpu != AFZ_GPU_UNKNOWN) {
                 snprintf(text, sizeof text, "peak %s", afz_format_size(peak, sizeof peak, gpu));
-                row(out, "GPU", text);
+                afz_run_put_row(out, "GPU", text);
         }
 }
 
-static void put_did(struct afz_out *out, const struct afz_run_page *page)
+static void put_did(struct afz_out *out, const struct afz_run_page *page, bool full)
 {
-        char text[256] = "";
+        static const char *const deeds[AFZ_ACTION_COUNT] = {
+                [AFZ_ACTION_TELL] = "warned",
+                [AFZ_ACTION_BRAKE] = "slowed it down",
+                [AFZ_ACTION_SQUEEZE] = "pushed its cold memory out",
+                [AFZ_ACTION_SHRINK] = "asked it for a smaller batch",
+                [AFZ_ACTION_CHECKPOINT] = "asked it to save",
+                [AFZ_ACTION_INTERRUPT] = "asked it to end (SIGINT)",
+                [AFZ_ACTION_TERMINATE] = "asked it to end (SIGTERM)",
+                [AFZ_ACTION_KILL] = "ended it (SIGKILL)",
+                [AFZ_ACTION_RESTART] = "started it again, smaller",
+        }; /* that it was let go on after each brake goes without saying */
+        char text[320] = "", times[16];
         size_t at = 0;
-        for (int i = 0; i < AFZ_ACTION_COUNT && at < sizeof text; i++)
-                if (page->did[i])
-                        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s %u x",
-                                               at ? ", " : "", afz_action_name((enum afz_action)i),
-                                               page->did[i]);
-        row(out, "did", at ? text : "nothing: it was not needed");
+        for (int i = 0; i < AFZ_ACTION_COUNT && at < sizeof text; i++) {
+                if (!page->did[i] || !deeds[i])
+                        continue;
+                snprintf(times, sizeof times, " %u x", page->did[i]);
+                at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%s", at ? ", " : "",
+                                       deeds[i], page->did[i] > 1 ? times : "");
+        }
+        if (at || full)
+                afz_run_put_row(out, "did", at ? text : "nothing: it was not needed");
 }
 
-static void put_time(struct afz_out *out, const struct afz_run_page *page, uint64_t duration_ns)
+static void put_time(struct afz_out *out, const struct afz_run_page *page, uint64_t duration_ns,
+                     bool full)
 {
-        char took[AFZ_DURATION_TEXT_CAP], started[40] = "", text[160];
-        uint64_t parts = (uint64_t)(fraction(page, duration_ns) * 1e4 + 0.5);
+        char took[AFZ_DURATION_TEXT_CAP], started[40] = "", cost[64] = "", text[160];
+        uint64_t parts = (uint64_t)(afz_run_cost(page, duration_ns) * 1e4 + 0.5);
         time_t s = (time_t)page->started_s;
         struct tm tm;
 
         if (localtime_r(&s, &tm))
                 strftime(started, sizeof started, ", from %Y-%m-%d %H:%M:%S", &tm);
-        snprintf(text, sizeof text, "%s%s; Antifreeze took %" PRIu64 ".%02" PRIu64 " %% of a core",
-                 afz_format_duration(took, sizeof took, duration_ns), started, parts / 100,
-                 parts % 100);
-        row(out, "took", text);
+        if (full)
+                snprintf(cost, sizeof cost,
+                         "; Antifreeze took %" PRIu64 ".%02" PRIu64 " %% of a core", parts / 100,
+                         parts % 100);
+        snprintf(text, sizeof text, "%s%s%s", afz_format_duration(took, sizeof took, duration_ns),
+                 started, cost);
+        afz_run_put_row(out, "took", text);
 }
 
-void afz_run_put_text(struct afz_out *out, const struct afz_run_page *page,
-                      const struct afz_outcome *outcome, uint64_t duration_ns)
+static void put_tier(struct afz_out *out, const struct afz_run_page *page)
 {
         static const char *const held_by[AFZ_TIER_COUNT] = {
                 [AFZ_TIER_NONE] = "none: fast looking and signals",
@@ -229,7 +210,15 @@ void afz_run_put_text(struct afz_out *out, const struct afz_run_page *page,
                 [AFZ_TIER_CGROUP2] = "cgroup2: the kernel's limits, cgroup v2",
                 [AFZ_TIER_SCOPE] = "scope: the kernel's limits, a systemd scope",
         };
-        char ended[128], head[256];
+        afz_run_put_row(out, "tier",
+                        held_by[page->tier < AFZ_TIER_COUNT ? page->tier : AFZ_TIER_NONE]);
+}
+
+static void put_text(struct afz_out *out, const struct afz_run_page *page,
+                     const struct afz_outcome *outcome, uint64_t duration_ns, bool full)
+{
+        char ended[128], head[sizeof outcome->verdict[0].summary];
+        bool running = outcome->end.how == AFZ_END_RUNNING;
         unsigned verdicts =
                 outcome->verdicts < AFZ_VERDICTS_MAX ? outcome->verdicts : AFZ_VERDICTS_MAX;
         end_words(&outcome->end, ended, sizeof ended);
@@ -237,15 +226,32 @@ void afz_run_put_text(struct afz_out *out, const struct afz_run_page *page,
                       sizeof head);
         /* The form of the first line is relied on by run_find.c: "run ID: ". */
         afz_out_fmt(out, "run %s: %s\n", page->id, head);
-        for (unsigned i = 0; i < verdicts; i++)
-                put_verdict(out, &outcome->verdict[i], i == 0);
         if (verdicts)
-                row(out, "ended", ended);
-        row(out, "tier", held_by[page->tier < AFZ_TIER_COUNT ? page->tier : AFZ_TIER_NONE]);
-        put_memory(out, page, outcome->end.how == AFZ_END_RUNNING);
-        put_did(out, page);
-        if (outcome->end.how == AFZ_END_RUNNING && page->braked)
-                row(out, "just now", "the job is braked");
-        put_time(out, page, duration_ns);
-        row(out, "command", page->cmd);
+                put_verdict(out, &outcome->verdict[0], full);
+        for (unsigned i = 1; i < verdicts; i++)
+                put_other(out, &outcome->verdict[i], full);
+        if (full && verdicts > 1)
+                put_chain(out, outcome);
+        if (verdicts)
+                afz_run_put_row(out, running ? "now" : "ended", ended);
+        if (running && page->braked)
+                afz_run_put_row(out, "just now", "the job is braked");
+        put_memory(out, page, running);
+        put_did(out, page, full);
+        if (full)
+                put_tier(out, page);
+        put_time(out, page, duration_ns, full);
+        put_command(out, page->cmd);
+}
+
+void afz_run_put_text(struct afz_out *out, const struct afz_run_page *page,
+                      const struct afz_outcome *outcome, uint64_t duration_ns)
+{
+        put_text(out, page, outcome, duration_ns, false);
+}
+
+void afz_run_put_full_text(struct afz_out *out, const struct afz_run_page *page,
+                           const struct afz_outcome *outcome, uint64_t duration_ns)
+{
+        put_text(out, page, outcome, duration_ns, true);
 }

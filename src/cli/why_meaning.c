@@ -1,0 +1,144 @@
+#include "why_meaning.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "count_of.h"
+
+static const struct {
+        const char *id, *text;
+} meaning[] = {
+        {"clean", "Nothing is wrong: the program ended by itself with status 0, and stayed within "
+                  "what it may use."},
+        {"leak",
+         "The job keeps a little more memory with every step and never gives it back, so that it "
+         "fills up sooner or later, however large the machine is. The usual culprits: a loss or "
+         "an output kept in a list with its whole graph (keep loss.item(), or detach), a history "
+         "that is never cut, a cache without an end, a hook or a figure that is added in every "
+         "step. A program that only warms up rises and then stays; that is told apart."},
+        {"fd-leak",
+         "The job opens files, sockets or pipes and does not close them. When it meets its limit "
+         "of open files (ulimit -n), nothing can be opened any more, not even a checkpoint. Use "
+         "`with open(...)`, and close loaders, writers and memory maps when an epoch is done."},
+        {"thread-leak",
+         "The job starts threads that never end: each takes memory and time of the scheduler. "
+         "Often a pool, a loader or a logger that is made anew in every epoch: make it once."},
+        {"log-growth",
+         "What the job writes grows without end, and so fast that a disk or the memory behind it "
+         "will be full. Log less often, write summaries instead of tensors, keep the last few "
+         "checkpoints only."},
+        {"disk-full",
+         "A disk that the job writes to is full, or nearly. Old checkpoints, logs and caches are "
+         "the usual cause."},
+        {"shm-full",
+         "/dev/shm is full, or nearly. Loader workers hand over their batches there: fewer "
+         "workers, a smaller prefetch, or a larger /dev/shm (in a container: --shm-size) helps."},
+        {"gpu-oom",
+         "The GPU's own memory was used up. A smaller batch with gradient accumulation, mixed "
+         "precision, activation checkpointing, or a smaller model lets it fit; empty_cache() does "
+         "not, as long as the tensors are still held."},
+        {"gpu-held-by-other",
+         "Most of the GPU's memory belongs to another program: perhaps a run of yours that did not "
+         "end, a notebook that is still open, or somebody else's job. nvidia-smi names it."},
+        {"gpu-preallocated",
+         "The framework took nearly all of the GPU's memory at the start, whether it needs it or "
+         "not, so the figure says nothing about the model. TensorFlow: set_memory_growth; JAX: "
+         "XLA_PYTHON_CLIENT_PREALLOCATE=false."},
+        {"gpu-spill",
+         "The GPU's memory was full and the driver moved a part of it into the machine's RAM, "
+         "which is many times slower. It looks like a slow program. A smaller batch stays within "
+         "the GPU."},
+        {"driver-fault",
+         "The GPU's driver or the card itself reported a fault (an Xid in the kernel's log, a GPU "
+         "that fell off the bus or does not answer). Restart the program, then the machine; if it "
+         "comes back, look at power, cooling and the driver's version."},
+        {"overheat",
+         "A part of the machine became so hot that it slowed itself down. The program is not at "
+         "fault: free the air's way, clean the fans, or limit the power (nvidia-smi -pl)."},
+        {"power-limit",
+         "The GPU ran at its limit of power for most of the time, so its clock was held down. This "
+         "is no fault; it is the reason why it is not faster."},
+        {"hang",
+         "The job lives but does nothing that moves it on. Which kind it is: hang:deadlock, "
+         "hang:spin, hang:worker-dead."},
+        {"hang:deadlock",
+         "Everything in the job waits for something else in the job, and nothing will ever come: "
+         "two locks taken in different order, a queue that nobody fills, a fork while another "
+         "thread held a lock. The stacks in the report show who waits where."},
+        {"hang:spin",
+         "The job burns a core without getting anywhere: a loop whose condition never comes true. "
+         "The stacks in the report show where it turns."},
+        {"hang:worker-dead",
+         "A worker of the job died, and the others wait for it for ever. Look for why it died (it "
+         "was killed for memory, or raised an exception nobody read) and give the loader a "
+         "timeout."},
+        {"data-stall",
+         "The job waits for its data more than it computes: the disk, the network or the decoding "
+         "is too slow. More workers, larger reads, a local copy, or a format that decodes faster "
+         "helps; a faster GPU does not."},
+        {"cpu-oversubscription",
+         "Far more threads want to run than there are cores, so they get in each other's way. "
+         "Loader workers times threads each is the usual product: set OMP_NUM_THREADS, "
+         "torch.set_num_threads or num_workers so that it is about the number of cores."},
+        {"swap-thrash",
+         "The machine spent its time moving memory to the swap and back instead of working: what "
+         "was in use did not fit into the RAM. Everything becomes slow long before anything "
+         "fails. The job has to need less at a time."},
+        {"swap-insufficient",
+         "Swap was nearly used up (or there is none), so the machine has no room left for a peak. "
+         "More swap gives time to react; it does not make a job fit that needs more than the RAM "
+         "all the time."},
+        {"host-exhaustion",
+         "The job needed as much memory as the machine can give it, so Antifreeze slowed it down, "
+         "asked it to save, and in the end stopped it, before the machine would have begun to "
+         "page. A smaller batch, data that is streamed instead of loaded, or a larger --budget "
+         "(where others can spare it) lets it run."},
+        {"fork-storm",
+         "The job started processes without end, and was stopped at the limit of processes. Often "
+         "a worker imports the main module and starts workers of its own."},
+        {"oom-killed",
+         "The kernel killed the job for memory: at the limit that Antifreeze had set (memory was "
+         "taken faster than one could look), at that of a container or a batch system around it, "
+         "or because the whole machine had nothing left. The evidence says which. The ways out "
+         "are those of host-exhaustion."},
+        {"killed-externally",
+         "Somebody else ended the job with a signal: a user, a batch system, a shell that was "
+         "closed. Antifreeze did not, and no limit of ours was met."},
+        {"checkpoint-signal",
+         "The signal that should make the program save (--checkpoint-signal) ended it: it does not "
+         "handle that signal. Install a handler for it, or use --checkpoint-cmd."},
+        {"crash",
+         "The program was ended by a signal that a fault raises (SIGSEGV, SIGBUS, SIGABRT, ...): a "
+         "fault in native code, not a lack of memory that we saw."},
+        {"exception",
+         "The program ended by itself with a status other than 0: an uncaught exception, a failed "
+         "assertion, a usage error. Its own last lines say more."},
+        {"lost", "The guard itself was killed before the job ended, so nobody saw the end. The "
+                 "kernel's limits stayed in force; the next run clears up. What was recorded until "
+                 "then is told."},
+        {"machine-lost",
+         "The machine went down while the job was running: it was booted anew since, and no end "
+         "was recorded. Power, heat, a driver or a reset; the log of the boot before may tell "
+         "(journalctl -b -1 -e)."},
+        {"not-known",
+         "The job ended, but only its parent learns how, and that is not us: so it is with a job "
+         "that was attached to (antifreeze attach)."},
+};
+
+const char *afz_why_meaning(const char *id)
+{
+        size_t kind = strcspn(id, ":");
+        const char *of_kind = NULL;
+        for (size_t i = 0; i < AFZ_COUNT_OF(meaning); i++) {
+                if (strcmp(id, meaning[i].id) == 0)
+                        return meaning[i].text;
+                if (strlen(meaning[i].id) == kind && strncmp(id, meaning[i].id, kind) == 0)
+                        of_kind = meaning[i].text;
+        }
+        return of_kind;
+}
+
+const char *afz_why_meaning_id(unsigned i)
+{
+        return i < AFZ_COUNT_OF(meaning) ? meaning[i].id : NULL;
+}

@@ -1,0 +1,222 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "flight_file.h"
+#include "quiet.h"
+#include "recorder_git.h"
+#include "recorder_state.h"
+
+static const struct {
+        uint64_t beat_ns;  /* what a kill of everybody, us included, may cost at most */
+        uint64_t sync_ns;  /* the same of a power cut, and the disk's own time */
+        uint64_t thin_ns;  /* a file of five minutes is a few megabytes: read and written in a blink
+                            */
+        uint64_t tell_ns;  /* our own cost, and the disk's time, are told so often */
+        unsigned late_mul; /* or at once, when the disk takes so many times longer than was told */
+        unsigned tries;    /* for a slot whose owner is in the middle of a tick: tens of us */
+        int try_ms;
+} rule = {
+        .beat_ns = 500 * AFZ_NS_PER_MS,
+        .sync_ns = AFZ_NS_PER_S,
+        .thin_ns = 300 * AFZ_NS_PER_S,
+        .tell_ns = 10 * AFZ_NS_PER_S,
+        .late_mul = 4,
+        .tries = 5,
+        .try_ms = 1,
+};
+
+struct writer {
+        struct afz_recorder *recorder;
+        const struct afz_flight_head *head;
+        char git[AFZ_GIT_CAP];
+        bool git_known;
+        int dir_fd, fd;
+        pid_t guard;
+        struct afz_flight_writer *file; /* NULL: not made yet */
+        bool wrote;                     /* since the last sync */
+        uint64_t sync_next_ns, thin_next_ns, tell_next_ns;
+        uint64_t told_sync_ns;
+        struct afz_pack own; /* what we say of ourselves */
+        unsigned char own_bytes[512];
+};
+
+static uint64_t now_ns(void)
+{
+        return afz_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* A disk that is full today may have room tomorrow: we go on trying, the guard says it. */
+static void note(struct writer *w, int err)
+{
+        atomic_store_explicit(&w->recorder->shared->trouble, err, memory_order_relaxed);
+}
+
+/* ---- the file ---- */
+
+static bool make_file(struct writer *w)
+{
+        struct afz_flight_head head = *w->head;
+        if (w->file)
+                return true;
+        if (!w->git_known)
+                afz_git_revision(head.cwd, w->git);
+        w->git_known = true;
+        head.git = w->git;
+        head.tier = atomic_load(&w->recorder->shared->tier);
+        int err = afz_flight_create(w->dir_fd, &head, w->recorder->start_ns, &w->file);
+        if (err < 0)
+                w->file = NULL;
+        note(w, err < 0 ? err : 0);
+        return w->file != NULL;
+}
+
+/* False: something is left, whose owner is at it just now. A pack that the disk did not take is
+ * lost; the file's next one says so. */
+static bool empty_lane(struct writer *w, struct afz_lane *lane, bool last)
+{
+        const unsigned char *pack;
+        size_t len;
+        int r;
+        while ((r = afz_lane_take(lane, last, &pack, &len)) > 0) {
+                int err = afz_flight_write(w->file, pack, len);
+                note(w, err < 0 ? err : 0);
+                w->wrote |= err >= 0;
+                afz_lane_taken(lane);
+        }
+        return r == 0;
+}
+
+static void empty_lanes(struct writer *w, bool last)
+{
+        struct afz_lane *lane[] = {&w->recorder->guard, &w->recorder->scout};
+        for (unsigned i = 0; i < 2; i++)
+                for (unsigned n = 0; !empty_lane(w, lane[i], last) && n < rule.tries; n++)
+                        (void)poll(NULL, 0, rule.try_ms);
+}
+
+/* How long a power cut may reach back beyond a second is the disk's affair, so it is told. */
+static void tell(struct writer *w, uint64_t t_ns, uint64_t sync_ns)
+{
+        uint64_t cpu_ns = afz_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        atomic_store_explicit(&w->recorder->shared->cpu_ns, cpu_ns, memory_order_relaxed);
+        if (!w->own.seen || (t_ns < w->tell_next_ns && sync_ns < rule.late_mul * w->told_sync_ns))
+                return;
+        struct afz_sample s = {
+                .subject = {.kind = AFZ_KIND_SELF, .id = (uint64_t)getpid()},
+                .name = "afz-writer",
+        };
+        uint64_t boot_ns = afz_clock_ns(CLOCK_BOOTTIME);
+        afz_sample_set_u64(&s, AFZ_SELF_CPU, cpu_ns);
+        afz_sample_set_u64(&s, AFZ_SELF_TICK, sync_ns);
+        afz_pack_start(&w->own, w->recorder->start_ns, boot_ns);
+        if (afz_pack_sample(&w->own, boot_ns, &s) == 0)
+                (void)afz_flight_write(w->file, w->own.buf, w->own.len);
+        w->tell_next_ns = t_ns + rule.tell_ns;
+        w->told_sync_ns = sync_ns;
+}
+
+static void sync_file(struct writer *w, uint64_t t_ns)
+{
+        uint64_t took_ns = 0;
+        if (t_ns < w->sync_next_ns || !w->wrote)
+                return;
+        w->wrote = false;
+        int err = afz_flight_sync(w->file, &took_ns);
+        if (err < 0)
+                note(w, err);
+        else
+                tell(w, t_ns, took_ns);
+        w->sync_next_ns = t_ns + rule.sync_ns;
+}
+
+static void thin_file(struct writer *w, uint64_t t_ns)
+{
+        if (t_ns < w->thin_next_ns)
+                return;
+        (void)afz_flight_thin(w->file, afz_clock_ns(CLOCK_BOOTTIME));
+        w->thin_next_ns = t_ns + rule.thin_ns;
+}
+
+static void beat(struct writer *w)
+{
+        if (!make_file(w))
+                return;
+        uint64_t t_ns = now_ns();
+        empty_lanes(w, false);
+        sync_file(w, t_ns);
+        thin_file(w, t_ns);
+}
+
+/* Who waits for us waits for a file that can be read; the disk may take its time after that. */
+static void finish(struct writer *w)
+{
+        if (!make_file(w))
+                return;
+        empty_lanes(w, true);
+        (void)afz_flight_close(w->file);
+        (void)send(w->fd, "c", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        int fd = openat(w->dir_fd, AFZ_FLIGHT_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd >= 0)
+                (void)fsync(fd);
+}
+
+/* ---- the process ---- */
+
+enum word { NOTHING, GO, OVER };
+
+/* Waits for a word of the guard; that it is gone is one. Its end of the pair may be held by what it
+ * forked, so it is asked for, too. */
+static enum word wait_for_word(const struct writer *w, int timeout_ms)
+{
+        struct pollfd p = {.fd = w->fd, .events = POLLIN};
+        char word;
+        if (poll(&p, 1, timeout_ms) > 0)
+                return recv(w->fd, &word, 1, MSG_DONTWAIT) == 1 ? GO : OVER;
+        return getppid() == w->guard ? NOTHING : OVER;
+}
+
+static void work(struct writer *w)
+{
+        const int beat_ms = (int)(rule.beat_ns / AFZ_NS_PER_MS);
+        enum word word;
+        while ((word = wait_for_word(w, beat_ms)) == NOTHING)
+                ;
+        if (word == OVER) /* the job never ran */
+                return;
+        uint64_t next_ns = now_ns();
+        w->sync_next_ns = next_ns + rule.sync_ns;
+        w->thin_next_ns = next_ns + rule.thin_ns;
+        do {
+                uint64_t t_ns = now_ns();
+                if (t_ns >= next_ns) {
+                        next_ns = t_ns + rule.beat_ns;
+                        beat(w);
+                        t_ns = now_ns();
+                }
+                uint64_t left_ns = next_ns > t_ns ? next_ns - t_ns : 0;
+                word = wait_for_word(w, (int)((left_ns + AFZ_NS_PER_MS - 1) / AFZ_NS_PER_MS));
+        } while (word != OVER);
+        finish(w);
+}
+
+_Noreturn void afz_recorder_write(struct afz_recorder *recorder, struct afz_run *run,
+                                  const struct afz_flight_head *head, int fd, pid_t guard)
+{
+        struct writer w = {.recorder = recorder, .head = head, .fd = fd, .guard = guard};
+        afz_quiet_process("afz-writer");
+        w.dir_fd = fcntl(run->dir_fd, F_DUPFD_CLOEXEC, 3);
+        afz_run_leave(run); /* a mapping holds the run's lock as a descriptor does */
+        int err = afz_recorder_map_far(recorder);
+        afz_quiet_fds((int[]){w.dir_fd, w.fd}, 2);
+        w.own.seen = calloc(AFZ_PACK_SUBJECTS, sizeof *w.own.seen);
+        w.own.buf = w.own_bytes;
+        w.own.cap = sizeof w.own_bytes;
+        if (err >= 0 && w.dir_fd >= 0)
+                work(&w);
+        _exit(0);
+}

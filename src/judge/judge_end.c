@@ -1,0 +1,442 @@
+/* How it ended: the last judge, and the one that always has something to say once a run is over.
+ * The guard asks it alone, with an empty flight, in the moment of the end; `why` and the report ask
+ * it again with the recording, which tells whose limit a kill was, and what the kernel said. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "end_clues.h"
+#include "judge_words.h"
+#include "judges.h"
+#include "leak.h"
+
+/* How sure, in one place. What the guard did itself it knows; what others did is inferred. */
+static const struct {
+        double budget, pressure, storm; /* stopped by the ladder */
+        double crash, crash_with_line;  /* with the kernel's own word for it */
+        double signal, asked;           /* somebody's signal; our own checkpoint signal */
+        double of_shell;                /* by what is added to 128 in an exit status */
+        double exit, clean;
+        uint64_t other_bytes; /* what another program must have grown by, to be named */
+        uint32_t show_ms;     /* before the end: where to look in the report */
+} rule = {
+        .budget = 0.95,
+        .pressure = 0.7, /* the machine was short; whether the job was the reason is less certain */
+        .storm = 0.95,
+        .crash = 0.8, /* abort() is also how libraries give up for want of memory */
+        .crash_with_line = 0.95,
+        .signal = 0.8, /* a program may also send itself a signal */
+        .asked = 0.8,
+        .of_shell = 0.7, /* a program may end with any number */
+        .exit = 0.6,     /* that it ended so is certain; that nothing outside led to it is not */
+        .clean = 0.9,
+        .other_bytes = UINT64_C(64) << 20, /* less comes and goes in any browser */
+        .show_ms = 30000,
+};
+
+static bool is_crash(int sig)
+{
+        return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE ||
+               sig == SIGABRT || sig == SIGSYS || sig == SIGTRAP;
+}
+
+/* The signal that a shell means by an exit status; 0: none. */
+static int signal_of_status(int code)
+{
+        int sig = code - 128;
+        return is_crash(sig) || sig == SIGKILL || sig == SIGTERM || sig == SIGINT ? sig : 0;
+}
+
+static struct afz_verdict *say(const struct afz_case *c, struct afz_outcome *ret, const char *id,
+                               enum afz_level level, double confidence)
+{
+        struct afz_verdict *v = afz_outcome_add(ret, id, level, confidence);
+        uint32_t end = c->flight->end_ms;
+        if (v && level != AFZ_LEVEL_OK) {
+                v->from_ms = end > rule.show_ms ? end - rule.show_ms : 0;
+                v->to_ms = end;
+        }
+        return v;
+}
+
+/* ---- what holds for every end ---- */
+
+static void note_figures(const struct afz_case *c, struct afz_verdict *v)
+{
+        const struct afz_facts *f = &c->facts;
+        if (f->watch_only || c->budget_bytes == 0)
+                afz_verdict_note(v, "peak need %s", SIZE(c->peak_bytes));
+        else
+                afz_verdict_note(v, "peak need %s; %s of RAM and %s of swap were allowed",
+                                 SIZE(c->peak_bytes), SIZE(c->budget_bytes), SIZE(c->swap_bytes));
+        if (f->largest.pid > 0)
+                afz_verdict_note(v, "%s (pid %llu) held most: %s", f->largest.name,
+                                 (unsigned long long)f->largest.pid, SIZE(f->largest.bytes));
+        if (f->slope_bytes_per_s > 0)
+                afz_verdict_note(v, "it grew by %.0f MB/s at the end",
+                                 (double)f->slope_bytes_per_s / (1 << 20));
+        if (f->saved[0] != '\0')
+                afz_verdict_note(v, "checkpoint: %.140s", f->saved);
+        if (f->stop_cause != AFZ_CAUSE_NONE && f->other.grown_bytes > rule.other_bytes)
+                afz_verdict_note(v, "outside of the job, %s grew by %s meanwhile", f->other.name,
+                                 SIZE(f->other.grown_bytes));
+}
+
+/* ---- stopped by us ---- */
+
+static struct afz_verdict *say_pressure(const struct afz_case *c, struct afz_outcome *ret)
+{
+        const struct afz_facts *f = &c->facts;
+        struct afz_verdict *v = say(c, ret, "host-exhaustion", AFZ_LEVEL_ACT, rule.pressure);
+        if (!v)
+                return NULL;
+        snprintf(v->summary, sizeof v->summary,
+                 "stopped to protect the machine, which stayed short of memory while the job was "
+                 "slowed down: it held %s%s%s",
+                 SIZE(f->stop_need_bytes), f->other.grown_bytes > 0 ? "; most growth was by " : "",
+                 f->other.grown_bytes > 0 ? f->other.name : "");
+        snprintf(v->fix, sizeof v->fix,
+                 "close other programs, or give the job less: --budget with a smaller batch");
+        return v;
+}
+
+static struct afz_verdict *say_stopped(const struct afz_case *c, struct afz_outcome *ret)
+{
+        const struct afz_facts *f = &c->facts;
+        struct afz_verdict *v;
+        if (!f->storm && f->stop_cause == AFZ_CAUSE_PRESSURE)
+                return say_pressure(c, ret);
+        if (f->storm) {
+                v = say(c, ret, "fork-storm", AFZ_LEVEL_ACT, rule.storm);
+                if (!v)
+                        return NULL;
+                snprintf(v->summary, sizeof v->summary,
+                         "stopped: it started processes without end");
+                snprintf(v->fix, sizeof v->fix,
+                         "look for a worker that starts workers; on spawn platforms, guard the "
+                         "main module with if __name__ == \"__main__\"");
+                return v;
+        }
+        v = say(c, ret, "host-exhaustion", AFZ_LEVEL_ACT, rule.budget);
+        if (!v)
+                return NULL;
+        snprintf(v->summary, sizeof v->summary,
+                 "stopped to protect the machine: the job needed %s and grew, of the %s it may use",
+                 SIZE(f->stop_need_bytes), SIZE(f->hard_bytes));
+        snprintf(v->fix, sizeof v->fix,
+                 "a smaller batch, streaming the data, or freeing what is kept between steps; if "
+                 "the RAM is there, --budget raises the limit");
+        return v;
+}
+
+static struct afz_verdict *say_parts(const struct afz_case *c, struct afz_outcome *ret)
+{
+        unsigned parts = c->facts.parts_stopped;
+        struct afz_verdict *v = say(c, ret, "host-exhaustion", AFZ_LEVEL_ACT, rule.budget);
+        if (!v)
+                return NULL;
+        snprintf(v->summary, sizeof v->summary,
+                 "%u of the server's kernels %s stopped alone to protect the machine; the server "
+                 "went on",
+                 parts, parts == 1 ? "was" : "were");
+        snprintf(v->fix, sizeof v->fix,
+                 "fewer notebooks at once, or less data in one; if the RAM is there, --budget "
+                 "raises the limit");
+        return v;
+}
+
+/* ---- killed for memory ---- */
+
+/* "python3 (pid 4711)", "one of its processes", "the job". */
+static const char *victim(const struct afz_case *c, const struct afz_kill_clue *clue, char *buf,
+                          size_t cap)
+{
+        bool whole = c->facts.end.how != AFZ_END_EXIT;
+        if (clue->name)
+                snprintf(buf, cap, "%.40s (pid %llu)", clue->name, (unsigned long long)clue->pid);
+        else
+                snprintf(buf, cap, "%s", whole ? "the job" : "one of its processes");
+        return buf;
+}
+
+static void say_above(const struct afz_case *c, const struct afz_kill_clue *clue,
+                      struct afz_verdict *v)
+{
+        char who[64], limit[32] = "";
+        if (clue->limit_bytes)
+                snprintf(limit, sizeof limit, " (%s)", SIZE(clue->limit_bytes));
+        snprintf(v->summary, sizeof v->summary,
+                 "the kernel killed %s for memory at the limit of the container or session around "
+                 "it%s, not at one of Antifreeze's",
+                 victim(c, clue, who, sizeof who), limit);
+        snprintf(v->fix, sizeof v->fix,
+                 "a smaller batch, or streaming the data; or a higher limit there (docker run "
+                 "--memory, sbatch --mem, the pod's limit)%s%s%s",
+                 clue->limit_bytes ? "; a --budget below " : "",
+                 clue->limit_bytes ? SIZE(clue->limit_bytes) : "",
+                 clue->limit_bytes ? " lets Antifreeze end it gently first" : "");
+        if (clue->place)
+                afz_verdict_note(v, "the limit is of the cgroup %.150s", clue->place);
+}
+
+static void say_machine(const struct afz_case *c, const struct afz_kill_clue *clue,
+                        struct afz_verdict *v)
+{
+        char who[64];
+        snprintf(v->summary, sizeof v->summary,
+                 "the whole machine ran out of memory, and the kernel killed %s to save the rest",
+                 victim(c, clue, who, sizeof who));
+        snprintf(v->fix, sizeof v->fix, "%s",
+                 c->facts.watch_only
+                         ? "run it without --policy watch: Antifreeze then holds it back before "
+                           "that; and a smaller batch, or streaming the data"
+                         : "a smaller batch or a smaller --budget, or close other programs; "
+                           "`antifreeze doctor` tells how to hold it better");
+}
+
+static struct afz_verdict *say_killed_for_memory(const struct afz_case *c,
+                                                 const struct afz_kill_clue *clue,
+                                                 struct afz_outcome *ret)
+{
+        struct afz_verdict *v = say(c, ret, "oom-killed", AFZ_LEVEL_ACT, clue->confidence);
+        if (!v)
+                return NULL;
+        if (clue->of == AFZ_LIMIT_ABOVE) {
+                say_above(c, clue, v);
+        } else if (clue->of == AFZ_LIMIT_MACHINE) {
+                say_machine(c, clue, v);
+        } else {
+                snprintf(v->summary, sizeof v->summary,
+                         "the kernel stopped the job at the limit that protects the machine (%s): "
+                         "it grew faster than it could be stopped gently",
+                         SIZE(c->budget_bytes));
+                snprintf(v->fix, sizeof v->fix,
+                         "a smaller batch, or streaming the data; if the RAM is there, --budget "
+                         "raises the limit");
+        }
+        if (c->facts.end.how == AFZ_END_EXIT)
+                afz_verdict_note(v, "it then ended with exit status %d", c->facts.end.code);
+        if (clue->line)
+                afz_verdict_note(v, "the kernel's log: %.170s", clue->line);
+        return v;
+}
+
+/* ---- ended by a signal that was not ours ---- */
+
+static struct afz_verdict *say_crash(const struct afz_case *c, int sig, bool of_shell,
+                                     struct afz_outcome *ret)
+{
+        const struct afz_mark *line = afz_fault_clue_of(c);
+        double sure = line ? rule.crash_with_line : of_shell ? rule.of_shell : rule.crash;
+        struct afz_verdict *v = say(c, ret, "crash", AFZ_LEVEL_WARN, sure);
+        if (!v)
+                return NULL;
+        snprintf(v->summary, sizeof v->summary, "%s crashed (%s)",
+                 of_shell ? "a program that it started" : "it", strsignal(sig));
+        snprintf(v->fix, sizeof v->fix,
+                 "look at its last lines; python -X faulthandler shows where");
+        if (line)
+                afz_verdict_note(v, "the kernel's log: %.170s", line->text);
+        else if (sig == SIGABRT && afz_end_was_full(c))
+                afz_verdict_note(v, "its need was near what it may use: it may have given up when "
+                                    "it was refused memory");
+        return v;
+}
+
+static struct afz_verdict *say_checkpoint_signal(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_verdict *v = say(c, ret, "checkpoint-signal", AFZ_LEVEL_WARN, rule.asked);
+        if (!v)
+                return NULL;
+        snprintf(v->summary, sizeof v->summary,
+                 "our --checkpoint-signal (%s) ended it: it does not handle that signal",
+                 strsignal(c->facts.end.code));
+        snprintf(v->fix, sizeof v->fix, "let the program handle it, or save by --checkpoint-cmd");
+        return v;
+}
+
+static struct afz_verdict *say_signal(const struct afz_case *c, int sig, bool of_shell,
+                                      struct afz_outcome *ret)
+{
+        bool wanted = sig == SIGINT || sig == SIGPIPE;
+        uint64_t available;
+        if (is_crash(sig))
+                return say_crash(c, sig, of_shell, ret);
+        if (sig == c->facts.checkpoint_signal && c->did[AFZ_ACTION_CHECKPOINT] && !of_shell)
+                return say_checkpoint_signal(c, ret);
+        struct afz_verdict *v =
+                say(c, ret, "killed-externally", wanted ? AFZ_LEVEL_OK : AFZ_LEVEL_WARN,
+                    of_shell ? rule.of_shell : rule.signal);
+        if (!v)
+                return NULL;
+        if (sig == SIGINT)
+                snprintf(v->summary, sizeof v->summary, "it was interrupted (Ctrl-C or SIGINT)");
+        else if (sig == SIGPIPE)
+                snprintf(v->summary, sizeof v->summary, "who read its output went away (SIGPIPE)");
+        else
+                snprintf(v->summary, sizeof v->summary, "somebody ended %s (%s), not Antifreeze",
+                         of_shell ? "a program that it started" : "it", strsignal(sig));
+        if (!wanted && afz_end_was_short(c, &available)) {
+                afz_verdict_note(v,
+                                 "the machine was short of memory then (%s could still be had): a "
+                                 "program that watches over it may have done it",
+                                 SIZE(available));
+                snprintf(v->fix, sizeof v->fix,
+                         "look at what systemd-oomd or earlyoom say (journalctl -b -e); a smaller "
+                         "--budget leaves the machine more");
+        }
+        return v;
+}
+
+/* ---- ended by itself, or out of sight ---- */
+
+static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outcome *ret)
+{
+        int code = c->facts.end.code, sig = signal_of_status(code);
+        struct afz_verdict *v;
+        if (sig) {
+                v = say_signal(c, sig, true, ret);
+                if (v)
+                        afz_verdict_note(v,
+                                         "exit status %d: so shells tell that a program was "
+                                         "ended by a signal",
+                                         code);
+                return v;
+        }
+        v = say(c, ret, "exception", AFZ_LEVEL_WARN, rule.exit);
+        if (!v)
+                return NULL;
+        snprintf(v->summary, sizeof v->summary, "it ended by itself with exit status %d", code);
+        snprintf(v->fix, sizeof v->fix, "look at its last lines");
+        if (afz_end_was_full(c))
+                afz_verdict_note(v, "its need was near what it may use when it ended");
+        return v;
+}
+
+static struct afz_verdict *say_unknown(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_verdict *v = say(c, ret, "not-known", AFZ_LEVEL_UNKNOWN, 1);
+        if (v)
+                snprintf(v->summary, sizeof v->summary, "it ended; only its parent knows how");
+        return v;
+}
+
+static struct afz_verdict *say_lost(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_verdict *v = say(c, ret, "lost", AFZ_LEVEL_UNKNOWN, 1);
+        if (!v)
+                return NULL;
+        snprintf(v->summary, sizeof v->summary,
+                 "the guard was killed before the job ended: how the job ended is not known");
+        afz_verdict_note(v, "nobody holds the run any more, and no end was recorded");
+        snprintf(v->fix, sizeof v->fix, "%s",
+                 c->flight->head.tier != AFZ_TIER_NONE
+                         ? "the limits stayed in force; the next run clears up after it"
+                         : "look whether the job is still running: nothing holds it now");
+        return v;
+}
+
+static struct afz_verdict *say_machine_lost(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_verdict *v = say(c, ret, "machine-lost", AFZ_LEVEL_UNKNOWN, 1);
+        if (!v)
+                return NULL;
+        afz_verdict_note(v, "the machine has been booted anew since, and no end was recorded");
+        if (c->flight->end_ms > 0)
+                afz_verdict_note(v, "the last that was recorded is %s after the start",
+                                 LASTS(c->flight->end_ms));
+        const char *sign = afz_end_signs(c, v);
+        snprintf(v->summary, sizeof v->summary,
+                 "the machine went down while the job was running%s%s",
+                 sign ? "; shortly before, " : "", sign ? sign : "");
+        snprintf(v->fix, sizeof v->fix,
+                 "look at the last lines of the boot before: journalctl -b -1 -e");
+        return v;
+}
+
+/* ---- nothing was wrong ---- */
+
+/* "; its floor was flat": only where it was looked at for long enough. */
+static const char *floor_words(const struct afz_case *c, struct afz_verdict *v)
+{
+        const struct afz_track *hold = afz_flight_one(c->flight, AFZ_KIND_HOLD);
+        struct afz_trend trend = afz_trend_judge(&(struct afz_trend_ask){
+                .column = afz_flight_need(c->flight),
+                .braked = afz_track_column(hold, AFZ_HOLD_BRAKED),
+                .from_ms = afz_end_last_start(c),
+                .to_ms = UINT32_MAX,
+                .when = AFZ_TREND_ENDED,
+        });
+        if (trend.growth != AFZ_GROWTH_FLAT || trend.to_ms <= trend.from_ms)
+                return "";
+        double moved = (double)trend.floor_last - (double)trend.floor_first;
+        afz_verdict_note(v, "the memory that it keeps moved by %s over %s",
+                         SIZE(moved < 0 ? -moved : moved), LASTS(trend.to_ms - trend.from_ms));
+        return "; its floor was flat";
+}
+
+static struct afz_verdict *say_clean(const struct afz_case *c, struct afz_outcome *ret)
+{
+        const struct afz_facts *f = &c->facts;
+        struct afz_kill_clue clue = afz_kill_clue_of(c);
+        /* It ended well, but something worth a word was found: that says more than "clean". */
+        for (unsigned i = 0; i < ret->verdicts; i++)
+                if (ret->verdict[i].level >= AFZ_LEVEL_WARN)
+                        return NULL;
+        struct afz_verdict *v = say(c, ret, "clean", AFZ_LEVEL_OK, rule.clean);
+        if (!v)
+                return NULL;
+        const char *flat = floor_words(c, v);
+        if (f->watch_only || f->hard_bytes == 0)
+                snprintf(v->summary, sizeof v->summary, "it ended well; it needed %s%s",
+                         SIZE(c->peak_bytes), flat);
+        else if (f->attempt > 0)
+                snprintf(v->summary, sizeof v->summary,
+                         "it ended well with batch %llu and accumulation %llu, after larger ones "
+                         "did not fit; it needed %s of %s",
+                         (unsigned long long)f->batch, (unsigned long long)f->accum,
+                         SIZE(c->peak_bytes), SIZE(f->hard_bytes));
+        else
+                snprintf(v->summary, sizeof v->summary,
+                         "nothing was wrong: it needed %s of the %s it may use%s",
+                         SIZE(c->peak_bytes), SIZE(f->hard_bytes), flat);
+        if (clue.line)
+                afz_verdict_note(v, "on the way the kernel killed one of its processes: %.130s",
+                                 clue.line);
+        return v;
+}
+
+static struct afz_verdict *say_end(const struct afz_case *c, struct afz_outcome *ret)
+{
+        const struct afz_end *end = &c->facts.end;
+        struct afz_kill_clue clue = {0};
+        if (end->how == AFZ_END_OOM_KILLED || end->how == AFZ_END_SIGNAL ||
+            (end->how == AFZ_END_EXIT && end->code != 0))
+                clue = afz_kill_clue_of(c);
+        if (clue.of != AFZ_LIMIT_NONE)
+                return say_killed_for_memory(c, &clue, ret);
+        switch (end->how) {
+        case AFZ_END_STOPPED:
+                return say_stopped(c, ret);
+        case AFZ_END_SIGNAL:
+                return say_signal(c, end->code, false, ret);
+        case AFZ_END_EXIT:
+                if (end->code != 0)
+                        return say_status(c, ret);
+                return c->facts.parts_stopped > 0 ? say_parts(c, ret) : say_clean(c, ret);
+        case AFZ_END_LOST:
+                return c->rebooted ? say_machine_lost(c, ret) : say_lost(c, ret);
+        case AFZ_END_RUNNING:
+                return NULL;
+        default:
+                return say_unknown(c, ret);
+        }
+}
+
+void afz_judge_end(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_verdict *v = say_end(c, ret);
+        bool seen = c->facts.end.how != AFZ_END_LOST || c->peak_bytes > 0;
+        if (v && seen)
+                note_figures(c, v);
+}

@@ -1,0 +1,172 @@
+#include "work_signs.h"
+
+static const struct {
+        unsigned steps;    /* that ended */
+        unsigned lines;    /* moments in which it wrote something, with one in each half, ... */
+        uint32_t line_ms;  /* ... and one in so long */
+        double fell;       /* given back in all, of the growth */
+        unsigned falls;    /* in so many moments, with one in each half */
+        double pauses;     /* share of the looks in which it did not grow */
+        double still;      /* of the mean growth between two looks: that is no growth */
+        double idle_cores; /* used, and no more: it waits for something, ... */
+        double runnable;   /* ... and not for a core: processes that want to run, on the mean */
+        double reads;      /* of the growth: but not for data that it keeps */
+        unsigned looks;    /* so many at least, or nothing can be said by them */
+        uint32_t look_ms;  /* further apart, they see no steps */
+} rule = {
+        .steps = 3,
+        .lines = 2,
+        .line_ms = 20000, /* "loading ..." and "done" may be a minute apart */
+        .fell = 0.1,
+        .falls = 6, /* steps, not the end of a phase */
+        .pauses = 0.3,
+        .still = 0.1,
+        .idle_cores = 0.6, /* parsing, drawing and copying take a whole core */
+        .runnable = 0.5,
+        .reads = 0.25, /* compressed data grows fourfold */
+        .looks = 16,
+        .look_ms = 250,
+};
+
+/* Moments, and whether they are spread over the whole stretch. */
+struct moments {
+        unsigned count;
+        bool early, late;
+};
+
+static void take(struct moments *m, uint32_t t_ms, uint32_t from_ms, uint32_t to_ms)
+{
+        m->count++;
+        if (t_ms - from_ms < (to_ms - from_ms) / 2)
+                m->early = true;
+        else
+                m->late = true;
+}
+
+static bool spread(const struct moments *m, unsigned least)
+{
+        return m->count >= least && m->early && m->late;
+}
+
+static bool has_steps(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
+{
+        unsigned steps = 0;
+        for (size_t i = 0; i < flight->marks && steps < rule.steps; i++)
+                steps += flight->mark[i].kind == AFZ_MARK_STEP && flight->mark[i].t_ms >= from_ms &&
+                         flight->mark[i].t_ms < to_ms;
+        return steps >= rule.steps;
+}
+
+static enum afz_work by_lines(const struct afz_column *written, uint32_t from_ms, uint32_t to_ms)
+{
+        struct moments m = {0};
+        unsigned points = 0;
+        size_t i = written ? afz_column_at(written, from_ms) : 0;
+        for (; written && i < written->count && written->point[i].t_ms < to_ms; i++, points++)
+                if (i > 0 && written->point[i].mean > written->point[i - 1].mean)
+                        take(&m, written->point[i].t_ms, from_ms, to_ms);
+        if (points < rule.lines)
+                return AFZ_WORK_UNKNOWN;
+        unsigned least = (to_ms - from_ms) / rule.line_ms;
+        return spread(&m, least > rule.lines ? least : rule.lines) ? AFZ_WORK_SEEN : AFZ_WORK_NONE;
+}
+
+static bool was_braked(const struct afz_column *braked, uint32_t t_ms)
+{
+        int64_t flag;
+        return afz_column_last(braked, t_ms + 1, &flag) && flag > 0;
+}
+
+struct ups_and_downs {
+        struct moments falls;
+        double fell, growth;
+        unsigned looks, still;
+        uint32_t first_ms, last_ms;
+};
+
+static void look_over(const struct afz_column *need, const struct afz_column *braked,
+                      uint32_t from_ms, uint32_t to_ms, struct ups_and_downs *ret)
+{
+        size_t first = afz_column_at(need, from_ms), end = afz_column_at(need, to_ms);
+        if (end < first + 2)
+                return;
+        ret->first_ms = need->point[first].t_ms;
+        ret->last_ms = need->point[end - 1].t_ms;
+        ret->growth = (double)need->point[end - 1].mean - (double)need->point[first].mean;
+        double mean = ret->growth / (double)(end - first - 1);
+        for (size_t i = first + 1; i < end; i++) {
+                double rise = (double)need->point[i].mean - (double)need->point[i - 1].mean;
+                if (was_braked(braked, need->point[i].t_ms))
+                        continue;
+                ret->looks++;
+                ret->still += rise < rule.still * mean;
+                if (rise >= 0)
+                        continue;
+                ret->fell -= rise;
+                take(&ret->falls, need->point[i].t_ms, from_ms, to_ms);
+        }
+}
+
+static enum afz_work by_shape(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,
+                              const char **ret_sign)
+{
+        const struct afz_column *need = afz_flight_need(flight);
+        struct ups_and_downs u = {0};
+        if (need)
+                look_over(need,
+                          afz_track_column(afz_flight_one(flight, AFZ_KIND_HOLD), AFZ_HOLD_BRAKED),
+                          from_ms, to_ms, &u);
+        if (u.looks < rule.looks || u.growth <= 0 ||
+            (u.last_ms - u.first_ms) / u.looks > rule.look_ms)
+                return AFZ_WORK_UNKNOWN;
+        if (spread(&u.falls, rule.falls) && u.fell >= rule.fell * u.growth) {
+                *ret_sign = "it also gave memory back all the while, as steps do";
+                return AFZ_WORK_SEEN;
+        }
+        if (u.still >= rule.pauses * u.looks) {
+                *ret_sign = "it grew bit by bit with pauses in between, as steps do";
+                return AFZ_WORK_SEEN;
+        }
+        return AFZ_WORK_NONE;
+}
+
+static enum afz_work by_waiting(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
+{
+        const struct afz_track *job = afz_flight_one(flight, AFZ_KIND_JOB);
+        const struct afz_column *need = afz_flight_need(flight);
+        double cpu, read, runnable;
+        int64_t before, after;
+        if (!afz_column_mean(afz_track_column(job, AFZ_JOB_RUNNING), from_ms, to_ms, &runnable) ||
+            !afz_column_rate(afz_track_column(job, AFZ_JOB_CPU), from_ms, to_ms, &cpu) ||
+            !afz_column_rate(afz_track_column(job, AFZ_JOB_READ_CALLS), from_ms, to_ms, &read) ||
+            !afz_column_last(need, from_ms + 1, &before) || !afz_column_last(need, to_ms, &after))
+                return AFZ_WORK_UNKNOWN;
+        double growth = ((double)after - (double)before) * 1000 / (to_ms - from_ms);
+        return cpu < rule.idle_cores * 1e9 && runnable < rule.runnable && read < rule.reads * growth
+                       ? AFZ_WORK_SEEN
+                       : AFZ_WORK_NONE;
+}
+
+enum afz_work afz_work_in(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,
+                          const char **ret_sign)
+{
+        const struct afz_track *job = afz_flight_one(flight, AFZ_KIND_JOB);
+        const char *sign = "";
+        if (from_ms >= to_ms)
+                return AFZ_WORK_UNKNOWN;
+        enum afz_work lines = by_lines(afz_track_column(job, AFZ_JOB_WRITE_CALLS), from_ms, to_ms);
+        enum afz_work shape = by_shape(flight, from_ms, to_ms, &sign);
+        enum afz_work waits = by_waiting(flight, from_ms, to_ms);
+        bool steps = has_steps(flight, from_ms, to_ms);
+        if (steps)
+                sign = "its steps went on all the while";
+        else if (lines == AFZ_WORK_SEEN)
+                sign = "it went on working and wrote lines all the while";
+        else if (shape != AFZ_WORK_SEEN && waits == AFZ_WORK_SEEN)
+                sign = "it waited in between: nothing was being loaded";
+        if (ret_sign)
+                *ret_sign = sign;
+        if (steps || lines == AFZ_WORK_SEEN || shape == AFZ_WORK_SEEN || waits == AFZ_WORK_SEEN)
+                return AFZ_WORK_SEEN;
+        return lines == AFZ_WORK_NONE && shape == AFZ_WORK_NONE ? AFZ_WORK_NONE : AFZ_WORK_UNKNOWN;
+}

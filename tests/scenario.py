@@ -1,0 +1,141 @@
+"""What scenario tests share: checks that are counted, folders of their own for the runs, and the tiers to be had here.
+
+    world = Scenario(deadline=60)
+    check, wait_for = world.check, world.wait_for
+    ...
+    world.play(globals())   # every test_* function, in every tier; then says what failed, and exits
+
+The command line is ANTIFREEZE [TIER...]. ONLY=word in the environment plays the tests with that word in their names.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+PYTHON = sys.executable
+MB = 1 << 20
+
+
+class Scenario:
+    def __init__(self, deadline, runtime=True):
+        self.antifreeze = os.path.abspath(sys.argv[1])
+        self.named = sys.argv[2:]
+        self.deadline = deadline  # seconds that anything may take: a sanitizer build on a busy machine is slow
+        self.tier = "none"
+        self.checks, self.problems = 0, []
+        self.folders = [tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory(dir="/dev/shm")]
+        self.state, self.runtime = (folder.name for folder in self.folders)
+        # A scope is asked for over the session's own bus, which stays where it is when the runtime folder is ours.
+        if runtime and "DBUS_SESSION_BUS_ADDRESS" not in os.environ and "XDG_RUNTIME_DIR" in os.environ:
+            os.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={os.environ['XDG_RUNTIME_DIR']}/bus"
+        self.places = {"XDG_STATE_HOME": self.state, **({"XDG_RUNTIME_DIR": self.runtime} if runtime else {})}
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
+
+    def check(self, what, ok, detail=""):
+        self.checks += 1
+        if not ok:
+            self.problems.append(what)
+            print(f"NOT OK  [{self.tier}] {what}: {detail}", flush=True)
+
+    def until(self, probe, seconds=None):
+        """What the probe says, as soon as it is anything, or at last."""
+        end = time.monotonic() + (seconds or self.deadline)
+        while time.monotonic() < end:
+            got = probe()
+            if got:
+                return got
+            time.sleep(.02)
+        return probe()
+
+    def wait_for(self, what, probe, show=lambda: ""):
+        got = self.until(probe)
+        self.check(what, got, f"not within {self.deadline} s {show()}")
+        return got
+
+    def environment(self, **more):
+        return {**os.environ, "ANTIFREEZE_TIER": self.tier, **self.places, **more}
+
+    def command(self, *args, options=()):
+        return [self.antifreeze, "run", *options, "--", *args]
+
+    def run(self, *args, options=(), **kw):
+        return self.plain(*self.command(*args, options=options), **kw)
+
+    def plain(self, *argv, **kw):
+        kw = {"stdin": subprocess.DEVNULL, "text": True, "env": self.environment(), **kw}
+        return subprocess.run(argv, capture_output=True, timeout=self.deadline, **kw)
+
+    def start(self, *args, options=(), **kw):
+        return subprocess.Popen(self.command(*args, options=options), text=True, env=self.environment(), **kw)
+
+    def tiers(self):
+        if self.named:
+            return self.named
+        found = []
+        for self.tier in ("scope", "cgroup2", "cgroup1", "none"):
+            r = self.run("true", options=["--json"])
+            if r.returncode == 0 and json.loads(r.stderr.splitlines()[0])["tier"] == self.tier:
+                found.append(self.tier)
+        return found
+
+    def leftovers(self):
+        """What remains of our own runs besides their record: nothing may."""
+        places = [os.path.join(self.runtime, "antifreeze"), os.path.join(self.state, "antifreeze/runs")]
+        found, runs = [os.listdir(place) if os.path.isdir(place) else [] for place in places]
+        found = [f for f in found if f.endswith((".run", ".sock"))]
+        ours = {f"antifreeze-{run}" for run in runs}
+        for root, dirs, _ in os.walk("/sys/fs/cgroup"):
+            found += [os.path.join(root, d) for d in dirs if d.removesuffix(".scope") in ours]
+        return found
+
+    def nothing_left(self):
+        """Guards that see survivors off take a moment; then nothing may be there."""
+        self.until(lambda: not self.leftovers(), 10)
+        self.check("nothing is left behind", self.leftovers() == [], self.leftovers())
+
+    def scene(self, test):
+        name, play = test
+        before = time.monotonic()
+        play()
+        took = time.monotonic() - before
+        if took > 20 or "TIMES" in os.environ:
+            print(f"slow    [{self.tier}] {name}: {took:.1f} s", flush=True)
+
+    def play(self, tests, play_all=None):
+        """play_all: how the tests of one tier are played; one after the other if not given."""
+        only = os.environ.get("ONLY", "")
+        scenes = [(name, test) for name, test in tests.items() if name.startswith("test_") and only in name]
+        for self.tier in self.tiers():
+            if play_all:
+                play_all(scenes)
+            else:
+                for test in scenes:
+                    self.scene(test)
+            print(f"tier {self.tier}: done", flush=True)
+        self.finish()
+
+    def finish(self):
+        for folder in self.folders:
+            folder.cleanup()
+        print(f"{self.checks} checks, {len(self.problems)} failed")
+        sys.exit(1 if self.problems else 0)
+
+
+def python(code):
+    return PYTHON, "-c", code
+
+
+def guard_of(front):
+    """The pid of the guard below this `antifreeze run`."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                stat = file.read()
+        except OSError:
+            continue
+        if "(afz-guard)" in stat and int(stat.rsplit(")", 1)[1].split()[1]) == front:
+            return int(pid)
+    return None

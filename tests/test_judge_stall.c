@@ -1,0 +1,699 @@
+/* links: judge */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "flight_fixture.h"
+#include "judges.h"
+#include "role.h"
+#include "stretch.h"
+#include "wait_kind.h"
+
+#define JOB 100 /* the job's root */
+
+/* What the judge says of a flight; NULL: nothing. */
+typedef void (*judge_fn)(const struct afz_case *c, struct afz_outcome *ret);
+
+static struct afz_outcome outcome;
+
+static const struct afz_verdict *ask(judge_fn judge, const struct afz_flight *f, struct afz_end end)
+{
+        struct afz_case c = {.flight = f, .facts = {.end = end}};
+        memset(&outcome, 0, sizeof outcome);
+        judge(&c, &outcome);
+        assert_in_range(outcome.verdicts, 0, 1);
+        if (outcome.verdicts == 0)
+                return NULL;
+        const struct afz_verdict *v = &outcome.verdict[0];
+        assert_true(v->confidence > 0 && v->confidence <= 1);
+        assert_true(v->summary[0] && v->fix[0] && v->evidence[0][0]);
+        assert_true(v->from_ms <= v->to_ms);
+        return v;
+}
+
+static const struct afz_end running = {AFZ_END_RUNNING, -1};
+static const struct afz_end killed = {AFZ_END_SIGNAL, SIGTERM};
+static const struct afz_end well = {AFZ_END_EXIT, 0};
+
+static bool has_word(const struct afz_verdict *v, const char *word)
+{
+        for (int i = 0; i < AFZ_EVIDENCE_MAX; i++)
+                if (strstr(v->evidence[i], word))
+                        return true;
+        return strstr(v->summary, word) || strstr(v->fix, word);
+}
+
+/* ---- data-stall ---- */
+
+/* A job of one process on a machine of so many cores, with a disk. Rates a second; -1: not told. */
+struct stall {
+        const char *what;
+        double cores;     /* the machine's */
+        double job_cores; /* used */
+        double busiest;   /* of one process; -1: the same */
+        double read, written;
+        double disk_wait; /* processes in D */
+        double io_wait;   /* s a second */
+        double psi_io, psi_memory, swap_in;
+        double disk_busy;
+        int disk_used;     /* the job's own disk? */
+        double gpu;        /* busy, of a GPU that the job is on */
+        double mount_wait; /* of a network mount */
+        uint32_t seconds;
+        uint32_t from_s; /* when it begins: before that, it computes */
+        int braked;
+        const char *says; /* NULL: silent; else a word of what it says */
+};
+
+#define QUIET_                                                                                     \
+        .cores = 4, .job_cores = 0.05, .busiest = -1, .read = 0, .written = 0, .disk_wait = 0,     \
+        .io_wait = -1, .psi_io = -1, .psi_memory = -1, .swap_in = -1, .disk_busy = -1,             \
+        .disk_used = -1, .gpu = -1, .mount_wait = -1, .seconds = 60, .braked = -1
+
+static void tell_rate(struct afz_flight *f, enum afz_kind kind, uint64_t id, enum afz_metric m,
+                      struct fly_times t, double per_s)
+{
+        if (per_s >= 0)
+                fly_line(f, kind, id, m, t, 0, per_s);
+}
+
+static void fly_job(struct afz_flight *f, const struct stall *s)
+{
+        uint32_t end = s->seconds * 1000, from = s->from_s * 1000;
+        struct fly_times t = fly_every(0, end, 100), slow = fly_every(0, end, 1000);
+        double cpu = 0, before = s->job_cores > 1 ? s->job_cores : 1;
+        for (uint32_t at = 0; at < end && s->job_cores >= 0; at += 100) {
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_CPU, at, (int64_t)cpu);
+                fly_point(f, AFZ_KIND_PROC, JOB, AFZ_PROC_SYSTEM, at, 0);
+                double one = s->busiest >= 0 ? s->busiest / s->job_cores : 1;
+                fly_point(f, AFZ_KIND_PROC, JOB, AFZ_PROC_USER, at, (int64_t)(cpu * one));
+                cpu += (at < from ? before : s->job_cores) * 1e8;
+        }
+        tell_rate(f, AFZ_KIND_JOB, JOB, AFZ_JOB_READ, t, s->read);
+        tell_rate(f, AFZ_KIND_JOB, JOB, AFZ_JOB_WRITTEN, t, s->written);
+        for (uint32_t at = 0; at < end && s->disk_wait >= 0; at += 100)
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_DISK_WAIT, at,
+                          (at / 100) % 10 < s->disk_wait * 10);
+        tell_rate(f, AFZ_KIND_PROC, JOB, AFZ_PROC_IO_WAIT, t, s->io_wait * 1e9);
+        tell_rate(f, AFZ_KIND_PSI, 0, AFZ_PSI_IO_SOME, t, s->psi_io * 1e9);
+        tell_rate(f, AFZ_KIND_PSI, 0, AFZ_PSI_MEMORY_SOME, t, s->psi_memory * 1e9);
+        tell_rate(f, AFZ_KIND_VM, 0, AFZ_VM_SWAP_IN, t, s->swap_in);
+        if (s->braked >= 0)
+                fly_flat(f, AFZ_KIND_HOLD, 0, AFZ_HOLD_BRAKED, t, s->braked);
+        if (s->disk_busy >= 0) {
+                fly_named(f, AFZ_KIND_DISK, 8, "vda", NULL, NULL);
+                tell_rate(f, AFZ_KIND_DISK, 8, AFZ_DISK_BUSY, slow, s->disk_busy * 1e9);
+                tell_rate(f, AFZ_KIND_DISK, 8, AFZ_DISK_READ, slow, s->read);
+                tell_rate(f, AFZ_KIND_DISK, 8, AFZ_DISK_READS, slow, s->read / 8192);
+                tell_rate(f, AFZ_KIND_DISK, 8, AFZ_DISK_QUEUE_TIME, slow, 4e9);
+        }
+        if (s->disk_used >= 0)
+                fly_flat(f, AFZ_KIND_DISK, 8, AFZ_DISK_JOB_USES, slow, s->disk_used);
+}
+
+static void fly_stall(struct afz_flight *f, const struct stall *s)
+{
+        uint32_t end = s->seconds * 1000;
+        struct fly_times slow = fly_every(0, end, 1000);
+        afz_flight_init(f);
+        f->head.cores = s->cores > 0 ? (uint32_t)s->cores : 0;
+        fly_job(f, s);
+        if (s->gpu >= 0) {
+                fly_flat(f, AFZ_KIND_GPU, 0, AFZ_GPU_UTIL, slow, (int64_t)(s->gpu * 10000));
+                fly_flat(f, AFZ_KIND_GPU_PROC, JOB, AFZ_GPU_PROC_IN_JOB, slow, 1);
+        }
+        if (s->mount_wait >= 0) {
+                fly_named(f, AFZ_KIND_FS, 30, "/data", NULL, NULL);
+                tell_rate(f, AFZ_KIND_FS, 30, AFZ_FS_NET_WAIT, slow, s->mount_wait * 1e9);
+                tell_rate(f, AFZ_KIND_FS, 30, AFZ_FS_NET_READ, slow, 5e6);
+                tell_rate(f, AFZ_KIND_FS, 30, AFZ_FS_NET_WRITTEN, slow, 0);
+                tell_rate(f, AFZ_KIND_FS, 30, AFZ_FS_NET_OPS, slow, 200);
+        }
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Winitializer-overrides"
+#endif
+static const struct stall stalls[] = {
+        {"an idle job", QUIET_},
+        {"in disk wait, reading", QUIET_, .read = 2e6, .disk_wait = 0.9, .disk_busy = 0.95,
+         .says = "vda"},
+        {"it tells the rate", QUIET_, .read = 2 << 20, .disk_wait = 0.9, .disk_busy = 0.95,
+         .says = "2.0M/s"},
+        {"disk wait seen by accounting", QUIET_, .read = 2e6, .io_wait = 0.8, .says = "a disk"},
+        {"pressure and a busy disk", QUIET_, .read = 2e6, .job_cores = 0.6, .psi_io = 0.5,
+         .disk_busy = 0.9, .says = "vda"},
+        {"pressure, but of another disk", QUIET_, .read = 2e6, .job_cores = 0.6, .psi_io = 0.5,
+         .disk_busy = 0.9, .disk_used = 0},
+        {"pressure, but the disk is idle", QUIET_, .read = 2e6, .job_cores = 0.6, .psi_io = 0.5,
+         .disk_busy = 0.1},
+        {"a throttled disk: waits, not busy", QUIET_, .read = 100e3, .disk_wait = 0.9,
+         .disk_busy = 0.05, .says = "holds the rate down"},
+        {"reads all the time and computes little", QUIET_, .read = 1.3e6, .job_cores = 0.1,
+         .disk_busy = 0.1, .says = "reading all the while"},
+        {"reads all the time and computes half of it", QUIET_, .read = 1.3e6, .job_cores = 0.55},
+        {"reads next to nothing", QUIET_, .read = 9e3, .disk_wait = 0.9},
+        {"the CPU is busy", QUIET_, .read = 20e6, .job_cores = 1, .disk_wait = 0.9,
+         .disk_busy = 0.95},
+        {"half of the machine is busy, no process is", QUIET_, .read = 20e6, .job_cores = 2.1,
+         .busiest = 0.4, .disk_wait = 0.9, .disk_busy = 0.95},
+        {"many readers, none of them busy", QUIET_, .read = 20e6, .job_cores = 0.9, .busiest = 0.2,
+         .disk_wait = 0.9, .disk_busy = 0.95, .says = "vda"},
+        {"the GPU is busy", QUIET_, .read = 20e6, .disk_wait = 0.9, .disk_busy = 0.95, .gpu = 0.8},
+        {"the GPU starves", QUIET_, .read = 20e6, .disk_wait = 0.9, .disk_busy = 0.95, .gpu = 0.1,
+         .says = "idle cores and GPU"},
+        {"it is saving", QUIET_, .read = 1e6, .written = 50e6, .disk_wait = 0.9, .disk_busy = 1},
+        {"it is swapping", QUIET_, .read = 20e6, .disk_wait = 0.9, .disk_busy = 1, .swap_in = 20e6},
+        {"memory is short", QUIET_, .read = 20e6, .disk_wait = 0.9, .disk_busy = 1,
+         .psi_memory = 0.3},
+        {"a network mount", QUIET_, .mount_wait = 0.9, .says = "/data"},
+        {"a network mount that answers", QUIET_, .mount_wait = 0.1},
+        {"too short", QUIET_, .read = 2e6, .disk_wait = 0.9, .seconds = 19},
+        {"not for most of it", QUIET_, .read = 2e6, .disk_wait = 0.9, .seconds = 60, .from_s = 35},
+        {"most of it", QUIET_, .read = 2e6, .disk_wait = 0.9, .seconds = 120, .from_s = 30,
+         .says = "vda?"},
+        {"frozen by us", QUIET_, .read = 2e6, .disk_wait = 0.9, .braked = 1},
+        {"its time is not known", QUIET_, .read = 2e6, .disk_wait = 0.9, .job_cores = -1},
+        {"its reading is not known", QUIET_, .read = -1, .disk_wait = 0.9},
+        {"cores are not known", QUIET_, .read = 2e6, .disk_wait = 0.9, .cores = -1},
+};
+
+static void test_data_stall(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof stalls / sizeof *stalls; i++) {
+                struct afz_flight f;
+                fly_stall(&f, &stalls[i]);
+                const struct afz_verdict *v = ask(afz_judge_data_stall, &f, running);
+                if (!v != !stalls[i].says)
+                        fail_msg("%s: %s", stalls[i].what, v ? v->summary : "silent");
+                if (v && !strchr(stalls[i].says, '?') && !has_word(v, stalls[i].says))
+                        fail_msg("%s: %s; %s; %s", stalls[i].what, v->summary, v->evidence[0],
+                                 v->evidence[1]);
+                if (v) {
+                        assert_string_equal(v->id, "data-stall");
+                        assert_int_equal(v->level, AFZ_LEVEL_WARN);
+                }
+                afz_flight_done(&f);
+        }
+}
+
+/* ---- cpu-oversubscription ---- */
+
+struct crowd {
+        const char *what;
+        uint32_t cores;
+        unsigned processes;
+        int threads;            /* running, of each; -1: not told */
+        double job_cores, idle; /* of all cores; -1: not told */
+        double psi;
+        int machine; /* tasks that run, of the whole machine; -1 */
+        uint32_t seconds;
+        const char *says;
+};
+
+static const struct crowd crowds[] = {
+        {"16 threads on 2 cores", 2, 1, 16, 2, 0.02, 0.9, 17, 60, "OMP_NUM_THREADS=2"},
+        {"8 workers of 4 threads on 8 cores", 8, 8, 4, 8, 0.05, 0.9, 33, 60, "OMP_NUM_THREADS=1"},
+        {"8 workers of one thread on 2 cores", 2, 8, 1, 2, 0.02, 0.9, 9, 60, "num_workers=1"},
+        {"as many as cores", 8, 8, 1, 8, 0.02, 0.9, 9, 60, NULL},
+        {"one worker too many", 2, 4, 1, 2, 0.02, 0.9, 5, 60, NULL},
+        {"cores are free", 8, 1, 64, 4, 0.4, 0.9, 64, 60, NULL},
+        {"no pressure", 2, 1, 16, 2, 0.02, 0.05, 17, 60, NULL},
+        {"pressure not known", 2, 1, 16, 2, 0.02, -1, 17, 60, "16 wanted to run"},
+        {"too short", 2, 1, 16, 2, 0.02, 0.9, 17, 25, NULL},
+        {"threads not known, the machine's are the job's", 2, 1, -1, 2, 0.02, 0.9, 600, 60,
+         "600 wanted"},
+        {"threads not known, the cores are others'", 2, 1, -1, 0.4, 0.02, 0.9, 600, 60, NULL},
+        {"nothing known of the cores", 2, 1, 16, 2, -1, 0.9, 17, 60, NULL},
+        {"no cores known", 0, 1, 16, 2, 0.02, 0.9, 17, 60, NULL},
+};
+#pragma GCC diagnostic pop
+
+static void fly_crowd(struct afz_flight *f, const struct crowd *s)
+{
+        struct fly_times t = fly_every(0, s->seconds * 1000, 500);
+        afz_flight_init(f);
+        f->head.cores = s->cores;
+        tell_rate(f, AFZ_KIND_JOB, JOB, AFZ_JOB_CPU, t, s->job_cores * 1e9);
+        for (unsigned i = 0; i < s->processes; i++) {
+                fly_named(f, AFZ_KIND_PROC, JOB + i, "python3", NULL, NULL);
+                fly_flat(f, AFZ_KIND_PROC, JOB + i, AFZ_PROC_STATE, t, 'R');
+                if (s->threads >= 0)
+                        fly_flat(f, AFZ_KIND_PROC, JOB + i, AFZ_PROC_THREADS_RUNNING, t,
+                                 s->threads);
+        }
+        tell_rate(f, AFZ_KIND_PSI, 0, AFZ_PSI_CPU_SOME, t, s->psi * 1e9);
+        tell_rate(f, AFZ_KIND_CPU, AFZ_CPU_ALL, AFZ_CPU_IDLE, t, s->idle * s->cores * 1e9);
+        if (s->machine >= 0)
+                fly_flat(f, AFZ_KIND_CPU, AFZ_CPU_ALL, AFZ_CPU_RUNNING, t, s->machine);
+}
+
+static void test_oversubscription(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof crowds / sizeof *crowds; i++) {
+                struct afz_flight f;
+                fly_crowd(&f, &crowds[i]);
+                const struct afz_verdict *v = ask(afz_judge_cpu_oversubscription, &f, well);
+                if (!v != !crowds[i].says)
+                        fail_msg("%s: %s", crowds[i].what, v ? v->summary : "silent");
+                if (v && !has_word(v, crowds[i].says))
+                        fail_msg("%s: %s; %s", crowds[i].what, v->summary, v->fix);
+                afz_flight_done(&f);
+        }
+}
+
+/* A container that may use 2 of 32 cores: the machine is idle, and still they are too many. */
+static void test_oversubscription_by_limit(void **state)
+{
+        (void)state;
+        static const struct crowd inside = {"", 32, 1, 32, 2, 0.9, 0, 40, 60, NULL};
+        for (int held = 0; held < 2; held++) {
+                struct afz_flight f;
+                fly_crowd(&f, &inside);
+                tell_rate(&f, AFZ_KIND_CGROUP, 0, AFZ_CGROUP_CPU_THROTTLED,
+                          fly_every(0, 60000, 1000), held ? 0.7e9 : 0);
+                const struct afz_verdict *v = ask(afz_judge_cpu_oversubscription, &f, well);
+                assert_int_equal(v != NULL, held);
+                if (v)
+                        assert_true(has_word(v, "OMP_NUM_THREADS=2") && has_word(v, "cpu limit"));
+                afz_flight_done(&f);
+        }
+}
+
+/* ---- hang ---- */
+
+/* A job that works for 20 s and is then asleep; its root and up to three others. */
+struct one {
+        int role;
+        int state;        /* letter while it is quiet */
+        const char *wait; /* NULL: not known */
+        uint32_t dies_s;  /* 0: it does not */
+};
+
+struct hang {
+        const char *what;
+        uint32_t seconds;   /* in all */
+        double quiet_cores; /* used meanwhile */
+        double quiet_bytes; /* read meanwhile, a second */
+        struct one one[4];
+        int stopped, braked; /* meanwhile */
+        double gpu;          /* busy meanwhile; -1: none */
+        uint32_t gap_s;      /* of the recording, at the start of the quiet */
+        uint32_t steps;      /* that came before, each 200 ms */
+        uint32_t wakes_s;    /* works again for the last so many seconds */
+        const char *stack;   /* a mark in the quiet */
+        unsigned below;      /* the root was started by this one */
+        struct afz_end end;
+        const char *says; /* the id; NULL: silent */
+};
+
+#define SLEEPS_ .seconds = 120, .gpu = -1, .end = {AFZ_END_SIGNAL, SIGTERM}
+#define MAIN_(w)                                                                                   \
+        {                                                                                          \
+                AFZ_ROLE_MAIN, 'S', w, 0                                                           \
+        }
+#define WORKER_(w)                                                                                 \
+        {                                                                                          \
+                AFZ_ROLE_WORKER, 'S', w, 0                                                         \
+        }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Winitializer-overrides"
+#endif
+static const struct hang hangs[] = {
+        {"two threads in two locks", SLEEPS_, .one = {MAIN_("futex_do_wait")},
+         .says = "hang:deadlock"},
+        {"while it runs", SLEEPS_, .one = {MAIN_("futex_wait_queue")}, .end = {AFZ_END_RUNNING, -1},
+         .says = "hang:deadlock"},
+        {"only 50 s so far", SLEEPS_, .seconds = 70, .one = {MAIN_("futex_do_wait")}},
+        {"it woke up and ended well", SLEEPS_, .one = {MAIN_("futex_do_wait")},
+         .end = {AFZ_END_EXIT, 0}},
+        {"it gave up by itself", SLEEPS_, .one = {MAIN_("futex_do_wait")},
+         .end = {AFZ_END_EXIT, 1}},
+        {"timeout(1) ended it", SLEEPS_, .one = {MAIN_("futex_do_wait")},
+         .end = {AFZ_END_EXIT, 124}, .says = "hang:deadlock"},
+        {"it stirs when it is ended", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .wakes_s = 4,
+         .says = "hang:deadlock"},
+        {"it went on working", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .wakes_s = 30},
+        {"a watchdog thread ticks", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .quiet_cores = 0.005,
+         .says = "hang:deadlock"},
+        {"it computes a little", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .quiet_cores = 0.1},
+        {"it reads: a download, a file", SLEEPS_, .one = {MAIN_("futex_do_wait")},
+         .quiet_bytes = 50e3},
+        {"it sleeps by the clock", SLEEPS_, .one = {MAIN_("hrtimer_nanosleep")}},
+        {"a child sleeps by the clock", SLEEPS_,
+         .one = {MAIN_("do_wait"), {AFZ_ROLE_OTHER, 'S', "hrtimer_nanosleep", 0}}},
+        {"at a prompt", SLEEPS_, .one = {MAIN_("n_tty_read")}},
+        {"at a prompt, newer", SLEEPS_, .one = {MAIN_("wait_woken")}},
+        {"waits for the network", SLEEPS_, .one = {MAIN_("sk_wait_data")}},
+        {"waits for one of several things", SLEEPS_, .one = {MAIN_("do_poll.constprop.0")}},
+        {"the same, but steps stopped", SLEEPS_, .one = {MAIN_("do_poll.constprop.0")}, .steps = 50,
+         .says = "hang:deadlock"},
+        {"nobody knows what it waits for", SLEEPS_, .one = {MAIN_(NULL)}},
+        {"reads from a pipe of somebody else", SLEEPS_, .one = {MAIN_("pipe_read")}},
+        {"the same below a shell", SLEEPS_,
+         .one = {MAIN_("pipe_read"), {AFZ_ROLE_SHELL, 'S', "do_wait", 0}}},
+        {"join() before the queue is empty", SLEEPS_,
+         .one = {MAIN_("do_wait"), WORKER_("pipe_write")}, .says = "hang:deadlock"},
+        {"waits for a child that waits for nothing", SLEEPS_,
+         .one = {MAIN_("do_wait"), WORKER_(NULL)}},
+        {"a lock below timeout(1)", SLEEPS_,
+         .one = {MAIN_("futex_do_wait"), {AFZ_ROLE_OTHER, 'S', "sigsuspend", 0}}, .below = 1,
+         .says = "hang:deadlock"},
+        {"the same that is not its parent", SLEEPS_,
+         .one = {MAIN_("futex_do_wait"), {AFZ_ROLE_OTHER, 'S', "sigsuspend", 0}}},
+        {"a debugger holds it", SLEEPS_, .one = {{AFZ_ROLE_MAIN, 't', "ptrace_stop", 0}}},
+        {"a debugger holds one of it", SLEEPS_,
+         .one = {MAIN_("futex_do_wait"), {AFZ_ROLE_OTHER, 't', NULL, 0}}},
+        {"stopped", SLEEPS_, .one = {{AFZ_ROLE_MAIN, 'T', "do_signal_stop", 0}}, .stopped = 1},
+        {"frozen by us", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .braked = 1},
+        {"in the kernel for a disk", SLEEPS_, .one = {{AFZ_ROLE_MAIN, 'D', "io_schedule", 0}}},
+        {"the machine slept", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .gap_s = 40},
+        {"the GPU works for it", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .gpu = 0.97},
+        {"the GPU idles too", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .gpu = 0,
+         .says = "hang:deadlock"},
+        {"a notebook waits for its person", SLEEPS_,
+         .one = {MAIN_("futex_do_wait"), {AFZ_ROLE_KERNEL, 'S', "ep_poll", 0}}},
+        {"a server waits for requests", SLEEPS_, .one = {{AFZ_ROLE_SERVER, 'S', "futex_wait", 0}}},
+        {"a thread listens", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .stack = "ep_poll"},
+        {"a thread sleeps by the clock", SLEEPS_, .one = {MAIN_("futex_do_wait")},
+         .stack = "hrtimer_nanosleep"},
+        {"stacks in locks", SLEEPS_, .one = {MAIN_("futex_do_wait")},
+         .stack = "futex_do_wait\nlock_both\ntcp_store.py:12 in poll", .says = "hang:deadlock"},
+        {"a worker was killed, others live", SLEEPS_, .seconds = 60,
+         .one = {MAIN_("do_poll"), {AFZ_ROLE_WORKER, 'S', NULL, 20}, WORKER_("futex_do_wait")},
+         .says = "hang:worker-dead"},
+        {"a worker is a zombie", SLEEPS_, .seconds = 60,
+         .one = {MAIN_("pipe_read"), {AFZ_ROLE_WORKER, 'Z', NULL, 0}}, .says = "hang:worker-dead"},
+        {"all workers went: the work was done", SLEEPS_,
+         .one = {MAIN_("do_poll"),
+                 {AFZ_ROLE_WORKER, 'S', NULL, 20},
+                 {AFZ_ROLE_WORKER, 'S', NULL, 20}}},
+        {"a worker went long before", SLEEPS_, .seconds = 60,
+         .one = {MAIN_("do_poll"), {AFZ_ROLE_WORKER, 'S', NULL, 2}, WORKER_("futex_do_wait")}},
+};
+#pragma GCC diagnostic pop
+
+static void fly_process(struct afz_flight *f, const struct hang *h, unsigned i, uint32_t quiet_ms,
+                        uint32_t end_ms)
+{
+        const struct one *o = &h->one[i];
+        uint64_t pid = JOB + i;
+        uint32_t dies = o->dies_s ? o->dies_s * 1000 : end_ms;
+        fly_named(f, AFZ_KIND_PROC, pid, i ? "python3" : "trainer", NULL, o->wait);
+        for (uint32_t t = 0; t < dies; t += 500) {
+                if (h->gap_s && t >= quiet_ms && t < quiet_ms + h->gap_s * 1000)
+                        continue;
+                bool quiet = t >= quiet_ms;
+                fly_point(f, AFZ_KIND_PROC, pid, AFZ_PROC_STATE, t, quiet ? o->state : 'R');
+                fly_point(f, AFZ_KIND_PROC, pid, AFZ_PROC_ROLE, t, o->role);
+                if (i == 0 && h->below)
+                        fly_point(f, AFZ_KIND_PROC, pid, AFZ_PROC_PPID, t, JOB + h->below);
+                fly_point(f, AFZ_KIND_PROC, pid, AFZ_PROC_USER, t,
+                          (quiet ? quiet_ms : t) * INT64_C(1000000) / (i * 20 + 1));
+                fly_point(f, AFZ_KIND_PROC, pid, AFZ_PROC_SYSTEM, t, 0);
+        }
+}
+
+static void fly_hang(struct afz_flight *f, const struct hang *h)
+{
+        uint32_t quiet_ms = 20000, end_ms = h->seconds * 1000;
+        double cpu = 0, bytes = 0;
+        afz_flight_init(f);
+        f->head.cores = 2;
+        for (uint32_t t = 0; t < end_ms; t += 100) {
+                bool quiet = t >= quiet_ms && t + h->wakes_s * 1000 < end_ms;
+                cpu += quiet ? h->quiet_cores * 1e8 : 1e8;
+                bytes += quiet ? h->quiet_bytes / 10 : 1e5;
+                if (h->gap_s && t >= quiet_ms && t < quiet_ms + h->gap_s * 1000)
+                        continue;
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_CPU, t, (int64_t)cpu);
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_READ_CALLS, t, (int64_t)bytes);
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_WRITE_CALLS, t, 5);
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_READ, t, 0);
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_WRITTEN, t, 0);
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_STOPPED, t, quiet ? h->stopped : 0);
+                fly_point(f, AFZ_KIND_JOB, JOB, AFZ_JOB_PROCESSES, t, 1);
+                fly_point(f, AFZ_KIND_HOLD, 0, AFZ_HOLD_BRAKED, t, quiet ? h->braked : 0);
+                if (h->gpu >= 0)
+                        fly_point(f, AFZ_KIND_GPU, 0, AFZ_GPU_UTIL, t, (int64_t)(h->gpu * 10000));
+        }
+        for (unsigned i = 0; i < 4 && h->one[i].state; i++)
+                fly_process(f, h, i, quiet_ms, end_ms);
+        if (h->steps)
+                fly_steps(f, fly_every(1000, 1000 + h->steps * 200, 200), 1);
+        if (h->stack)
+                fly_mark(f, quiet_ms + 15000, AFZ_MARK_STACK, (INT64_C(100) << 32) | 101, h->stack);
+}
+
+static void test_hang(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof hangs / sizeof *hangs; i++) {
+                const struct hang *h = &hangs[i];
+                struct afz_flight f;
+                fly_hang(&f, h);
+                const struct afz_verdict *v = ask(afz_judge_hang, &f, h->end);
+                if (!v != !h->says || (v && strcmp(v->id, h->says) != 0))
+                        fail_msg("%s: %s", h->what, v ? v->summary : "silent");
+                if (v && !h->stack && h->one[0].wait && strcmp(v->id, "hang:deadlock") == 0)
+                        assert_true(has_word(v, h->one[0].wait));
+                if (v)
+                        assert_in_range(v->from_ms, 15000, 30000);
+                if (v && h->stack)
+                        assert_true(has_word(v, "101 stands in futex_do_wait < lock_both < tcp_"));
+                afz_flight_done(&f);
+        }
+}
+
+static void test_hang_needs_all_columns(void **state)
+{
+        (void)state;
+        static const enum afz_metric needed[] = {AFZ_JOB_CPU, AFZ_JOB_READ_CALLS, AFZ_JOB_READ,
+                                                 AFZ_JOB_WRITTEN, AFZ_JOB_STOPPED};
+        for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+                struct afz_flight f;
+                fly_hang(&f, &hangs[0]);
+                struct afz_track *job = fly_track(&f, AFZ_KIND_JOB, JOB);
+                for (size_t k = 0; k < job->columns; k++)
+                        if (job->column[k].metric == needed[i])
+                                job->column[k].count = 0;
+                assert_null(ask(afz_judge_hang, &f, killed));
+                afz_flight_done(&f);
+        }
+}
+
+/* Who takes a stack stops it for a moment: that is no debugger. */
+static void test_hang_stack_taken(void **state)
+{
+        (void)state;
+        struct afz_flight f;
+        fly_hang(&f, &hangs[0]);
+        struct afz_track *main = fly_track(&f, AFZ_KIND_PROC, JOB);
+        for (size_t i = 0; i < main->columns; i++)
+                if (main->column[i].metric == AFZ_PROC_STATE)
+                        main->column[i].point[100] = (struct afz_point){50000, 0, 't', 't', 't'};
+        struct afz_track *job = fly_track(&f, AFZ_KIND_JOB, JOB);
+        for (size_t i = 0; i < job->columns; i++)
+                if (job->column[i].metric == AFZ_JOB_STOPPED)
+                        job->column[i].point[500] = (struct afz_point){50000, 0, 1, 1, 1};
+        assert_non_null(ask(afz_judge_hang, &f, killed));
+        afz_flight_done(&f);
+}
+
+/* The words and the place: what a person reads. */
+static void test_hang_words(void **state)
+{
+        (void)state;
+        struct afz_flight f;
+        fly_hang(&f, &hangs[0]);
+        const struct afz_verdict *v = ask(afz_judge_hang, &f, killed);
+        assert_non_null(v);
+        assert_string_equal(v->summary,
+                            "it hangs: all of it has slept for 1 min 40 s, its threads waiting for "
+                            "a lock");
+        assert_true(has_word(v, "trainer (main) (process 100) waits for a lock (futex_do_wait)"));
+        assert_int_equal(v->level, AFZ_LEVEL_ACT);
+        afz_flight_done(&f);
+}
+
+/* After an hour a recording is thinned: one point for ten seconds. */
+static void test_hang_thinned(void **state)
+{
+        (void)state;
+        struct afz_flight f;
+        afz_flight_init(&f);
+        static const enum afz_metric still[] = {AFZ_JOB_READ_CALLS, AFZ_JOB_WRITE_CALLS,
+                                                AFZ_JOB_READ, AFZ_JOB_WRITTEN, AFZ_JOB_STOPPED};
+        for (uint32_t t = 0; t < 7200000; t += 10000) {
+                int64_t cpu = (int64_t)(t < 600000 ? t + 10000 : 600000) * 1000000;
+                fly_span(&f, AFZ_KIND_JOB, JOB, AFZ_JOB_CPU, t, 10000, cpu, cpu, cpu);
+                for (size_t i = 0; i < sizeof still / sizeof *still; i++)
+                        fly_span(&f, AFZ_KIND_JOB, JOB, still[i], t, 10000, 0, 0, 0);
+                fly_span(&f, AFZ_KIND_PROC, JOB, AFZ_PROC_STATE, t, 10000, 'R', 'S', 'R');
+                fly_span(&f, AFZ_KIND_PROC, JOB, AFZ_PROC_USER, t, 10000, cpu, cpu, cpu);
+        }
+        fly_named(&f, AFZ_KIND_PROC, JOB, "train", NULL, "futex_wait_queue_me");
+        const struct afz_verdict *v = ask(afz_judge_hang, &f, running);
+        assert_non_null(v);
+        assert_string_equal(v->id, "hang:deadlock");
+        assert_in_range(v->from_ms, 590000, 620000);
+        assert_int_equal(v->to_ms, 7200000);
+        afz_flight_done(&f);
+}
+
+static void fly_spin(struct afz_flight *f, uint32_t end_ms, double cores, int64_t grows, bool steps)
+{
+        afz_flight_init(f);
+        tell_rate(f, AFZ_KIND_JOB, JOB, AFZ_JOB_CPU, fly_every(0, end_ms, 100), cores * 1e9);
+        fly_flat(f, AFZ_KIND_JOB, JOB, AFZ_JOB_READ_CALLS, fly_every(0, end_ms, 100), 7);
+        fly_flat(f, AFZ_KIND_JOB, JOB, AFZ_JOB_WRITE_CALLS, fly_every(0, end_ms, 100), 7);
+        fly_line(f, AFZ_KIND_JOB, JOB, AFZ_JOB_NEED, fly_every(0, end_ms, 100), FLY_MB(500),
+                 (double)grows);
+        if (steps)
+                fly_steps(f, fly_every(1000, 21000, 200), 1);
+}
+
+static void test_spin(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *what;
+                uint32_t end_ms;
+                double cores;
+                int64_t grows;
+                bool steps, says;
+                struct afz_end end;
+        } rows[] = {
+                {"no step for four minutes", 260000, 1, 0, true, true, {AFZ_END_SIGNAL, SIGINT}},
+                {"without steps nobody knows", 260000, 1, 0, false, false, {AFZ_END_SIGNAL, 2}},
+                {"an evaluation of a minute", 81000, 1, 0, true, false, {AFZ_END_SIGNAL, 2}},
+                {"it ended well", 260000, 1, 0, true, false, {AFZ_END_EXIT, 0}},
+                {"its memory moves", 260000, 1, 1 << 20, true, false, {AFZ_END_SIGNAL, 2}},
+                {"it idles, but nobody knows for what",
+                 260000,
+                 0,
+                 0,
+                 true,
+                 false,
+                 {AFZ_END_SIGNAL, 2}},
+        };
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+                struct afz_flight f;
+                fly_spin(&f, rows[i].end_ms, rows[i].cores, rows[i].grows, rows[i].steps);
+                const struct afz_verdict *v = ask(afz_judge_hang, &f, rows[i].end);
+                if (!v == rows[i].says)
+                        fail_msg("%s", rows[i].what);
+                if (v)
+                        assert_string_equal(v->id, "hang:spin");
+                afz_flight_done(&f);
+        }
+}
+
+/* ---- what they stand on ---- */
+
+static void test_waits(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *text;
+                enum afz_wait wait;
+        } rows[] = {
+                {"futex_do_wait", AFZ_WAIT_LOCK},
+                {"do_wait", AFZ_WAIT_CHILD},
+                {"anon_pipe_read", AFZ_WAIT_PIPE},
+                {"pipe_wait_readable", AFZ_WAIT_PIPE},
+                {"ep_poll", AFZ_WAIT_ANY},
+                {"do_sys_poll", AFZ_WAIT_ANY},
+                {"hrtimer_nanosleep", AFZ_WAIT_OUT},
+                {"common_nsleep", AFZ_WAIT_UNKNOWN},
+                {"", AFZ_WAIT_UNKNOWN},
+        };
+        const char *words;
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+                assert_int_equal(afz_wait_of(rows[i].text, &words), rows[i].wait);
+                assert_non_null(words);
+        }
+}
+
+static void test_quiet(void **state)
+{
+        (void)state;
+        struct afz_flight f;
+        afz_flight_init(&f);
+        /* Works for 10 s, a gap of 30 s, quiet for 20 s. */
+        fly_line(&f, AFZ_KIND_JOB, JOB, AFZ_JOB_CPU, fly_every(0, 10000, 100), 0, 1e9);
+        fly_flat(&f, AFZ_KIND_JOB, JOB, AFZ_JOB_CPU, fly_every(40000, 60000, 100), 9900000000);
+        const struct afz_column *cpu =
+                afz_track_column(afz_flight_one(&f, AFZ_KIND_JOB), AFZ_JOB_CPU);
+        struct afz_quiet q = afz_column_quiet(cpu, 1e7, 1000);
+        assert_int_equal(q.cut, AFZ_QUIET_GAP);
+        assert_in_range(q.from_ms, 40000, 45000);
+        assert_int_equal(afz_column_quiet(NULL, 1e7, 1000).cut, AFZ_QUIET_UNKNOWN);
+        afz_flight_done(&f);
+}
+
+/* Whatever a damaged file made of it: no crash, no endless loop, no sentence of nonsense. */
+static void test_hostile(void **state)
+{
+        (void)state;
+        static const judge_fn judges[] = {afz_judge_data_stall, afz_judge_cpu_oversubscription,
+                                          afz_judge_hang};
+        struct afz_flight none, wild;
+        afz_flight_init(&none);
+        afz_flight_init(&wild);
+        wild.head.cores = UINT32_MAX;
+        for (uint32_t i = 0; i < 200; i++) {
+                int64_t v = i % 3 == 0 ? INT64_MAX : i % 3 == 1 ? INT64_MIN : 0;
+                uint32_t t = i < 100 ? i : UINT32_MAX - 200 + i;
+                uint32_t span = i % 7 == 0 ? UINT32_MAX : 0;
+                for (enum afz_metric m = AFZ_JOB_PROCESSES; m <= AFZ_JOB_FDS; m++)
+                        fly_span(&wild, AFZ_KIND_JOB, JOB, m, t, span, v, v, v);
+                for (enum afz_metric m = AFZ_PROC_PPID; m <= AFZ_PROC_OOM_ADJ; m++)
+                        fly_span(&wild, AFZ_KIND_PROC, JOB, m, t, span, v, v, v);
+                fly_span(&wild, AFZ_KIND_DISK, 1, AFZ_DISK_READ, t, span, v, v, v);
+                fly_span(&wild, AFZ_KIND_PSI, 0, AFZ_PSI_IO_SOME, t, span, v, v, v);
+                fly_mark(&wild, t, AFZ_MARK_STEP, v, NULL);
+                fly_mark(&wild, t, AFZ_MARK_STACK, v, "futex");
+        }
+        for (size_t i = 0; i < sizeof judges / sizeof *judges; i++) {
+                assert_null(ask(judges[i], &none, killed));
+                struct afz_case c = {.flight = &wild, .facts = {.end = killed}};
+                memset(&outcome, 0, sizeof outcome);
+                judges[i](&c, &outcome);
+        }
+        afz_flight_done(&wild);
+        afz_flight_done(&none);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_data_stall),
+                cmocka_unit_test(test_oversubscription),
+                cmocka_unit_test(test_oversubscription_by_limit),
+                cmocka_unit_test(test_hang),
+                cmocka_unit_test(test_hang_needs_all_columns),
+                cmocka_unit_test(test_hang_words),
+                cmocka_unit_test(test_hang_stack_taken),
+                cmocka_unit_test(test_hang_thinned),
+                cmocka_unit_test(test_spin),
+                cmocka_unit_test(test_waits),
+                cmocka_unit_test(test_quiet),
+                cmocka_unit_test(test_hostile),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
