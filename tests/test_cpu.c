@@ -53,7 +53,8 @@ static void test_figures(void **state)
         assert_int_equal(afz_value(all, AFZ_CPU_SWITCHES), 999);
         assert_int_equal(afz_value(all, AFZ_CPU_LOAD1), 52);
         assert_int_equal(afz_value(all, AFZ_CPU_LOAD15), 1200);
-        assert_int_equal(afz_value(all, AFZ_CPU_FREQUENCY), AFZ_ABSENT);
+        assert_int_equal(afz_value(all, AFZ_CPU_FREQUENCY), INT64_C(850000000));
+        assert_int_equal(afz_value(all, AFZ_CPU_THROTTLES), 4);
         const struct afz_sample *core = afz_reading_of(&r, AFZ_KIND_CPU, 2);
         assert_string_equal(core->name, "cpu2");
         assert_int_equal(afz_value(core, AFZ_CPU_FREQUENCY), INT64_C(900000000));

@@ -228,7 +228,8 @@ static const struct crowd crowds[] = {
         {"as many as cores", 8, 8, 1, 8, 0.02, 0.9, 9, 60, NULL},
         {"one worker too many", 2, 4, 1, 2, 0.02, 0.9, 5, 60, NULL},
         {"cores are free", 8, 1, 64, 4, 0.4, 0.9, 64, 60, NULL},
-        {"no pressure", 2, 1, 16, 2, 0.02, 0.05, 17, 60, NULL},
+        {"no pressure: the kernel may be wrong", 2, 1, 16, 2, 0.02, 0.05, 17, 60,
+         "16 wanted to run"},
         {"pressure not known", 2, 1, 16, 2, 0.02, -1, 17, 60, "16 wanted to run"},
         {"too short", 2, 1, 16, 2, 0.02, 0.9, 17, 25, NULL},
         {"threads not known, the machine's are the job's", 2, 1, -1, 2, 0.02, 0.9, 600, 60,
@@ -267,6 +268,8 @@ static void test_oversubscription(void **state)
                 const struct afz_verdict *v = ask(afz_judge_cpu_oversubscription, &f, well);
                 if (!v != !crowds[i].says)
                         fail_msg("%s: %s", crowds[i].what, v ? v->summary : "silent");
+                if (v)
+                        assert_int_equal(v->confidence > 0.8, crowds[i].psi > 0.3);
                 if (v && !has_word(v, crowds[i].says))
                         fail_msg("%s: %s; %s", crowds[i].what, v->summary, v->fix);
                 afz_flight_done(&f);

@@ -387,7 +387,7 @@ static void say(const struct afz_case *c, const struct afz_trend *trend, const s
                  live          ? "now"
                  : s->met_line ? "when it was stopped"
                                : "at the end",
-                 s->from_ms > 0 ? " of the last attempt" : "");
+                 c->facts.attempt > 0 ? " of the last attempt" : "");
         struct grower who = who_grew(c->flight, trend);
         note_growth(trend, v);
         note_who(c, trend, &who, v);

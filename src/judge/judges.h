@@ -18,12 +18,12 @@ AFZ_JUDGE(gpu_oom); /* judge_gpu.c */
 AFZ_JUDGE(gpu_held_by_other);
 AFZ_JUDGE(gpu_preallocated);
 AFZ_JUDGE(gpu_spill);
-AFZ_JUDGE(driver_fault);
-AFZ_JUDGE(overheat); /* judge_heat.c: overheat, power-limit */
+AFZ_JUDGE(driver_fault); /* judge_driver.c */
+AFZ_JUDGE(overheat);     /* judge_heat.c: overheat, power-limit */
 AFZ_JUDGE(power_limit);
-AFZ_JUDGE(hang);       /* judge_hang.c: hang:deadlock, hang:spin, hang:worker-dead */
-AFZ_JUDGE(data_stall); /* judge_stall.c: data-stall, cpu-oversubscription */
-AFZ_JUDGE(cpu_oversubscription);
+AFZ_JUDGE(hang);                 /* judge_hang.c: hang:deadlock, hang:spin, hang:worker-dead */
+AFZ_JUDGE(data_stall);           /* judge_stall.c */
+AFZ_JUDGE(cpu_oversubscription); /* judge_crowd.c */
 
 /* What they lead to. */
 AFZ_JUDGE(swap_thrash); /* judge_swap.c: swap-thrash, swap-insufficient */

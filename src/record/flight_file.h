@@ -34,9 +34,12 @@ int afz_flight_sync(struct afz_flight_writer *writer, uint64_t *ret_ns);
  * file is as it was. `now` is CLOCK_BOOTTIME, as start_ns. */
 int afz_flight_thin(struct afz_flight_writer *writer, uint64_t now_ns);
 
-/* Marks the recording as closed in order, waits until it is on the disk, makes it smaller where
- * that is worth it (which can be read meanwhile, and may be cut off), and frees the writer, also
- * when it fails; NULL is fine. */
+/* Marks the recording as closed in order: from now on it can be read as a whole, and nothing more
+ * is written. Quick, unlike what follows; who waits for the recording need not wait for that. */
+int afz_flight_end(struct afz_flight_writer *writer);
+
+/* Ends it, waits until it is on the disk, makes it smaller where that is worth it (it can be read
+ * meanwhile, and this may be cut off), and frees the writer, also when it fails; NULL is fine. */
 int afz_flight_close(struct afz_flight_writer *writer);
 
 /* Reads a recording, whole or cut off, also while it is written. `wanted` as in afz_unpack(): who

@@ -222,11 +222,20 @@ int afz_flight_sync(struct afz_flight_writer *w, uint64_t *ret_ns)
         return 0;
 }
 
+int afz_flight_end(struct afz_flight_writer *w)
+{
+        if (w->ended)
+                return 0;
+        int r = write_frame(w, AFZ_FRAME_END, NULL, 0, w->last_ms);
+        w->ended = r == 0;
+        return r;
+}
+
 int afz_flight_close(struct afz_flight_writer *w)
 {
         if (!w)
                 return 0;
-        int r = write_frame(w, AFZ_FRAME_END, NULL, 0, w->last_ms);
+        int r = afz_flight_end(w);
         if (ftruncate(w->fd, (off_t)w->end) < 0 && r == 0)
                 r = -errno; /* only the room that was taken ahead */
         if (fdatasync(w->fd) < 0 && r == 0)

@@ -20,7 +20,7 @@ struct afz_flight_writer {
         uint64_t start_ns;
         uint64_t end;      /* of the last whole frame: where the next one goes */
         uint64_t reserved; /* up to here the disk has promised room */
-        bool cannot_reserve, dir_synced;
+        bool cannot_reserve, dir_synced, ended;
         afz_flight_pwritev pwritev;
         unsigned char *about; /* the first frame's payload, and the names' sum, to write it again */
         size_t about_len;

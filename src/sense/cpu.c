@@ -153,6 +153,28 @@ static bool read_core_line(struct state *st, struct afz_span line, uint64_t sinc
         return true;
 }
 
+/* Of all cores together: how often they were held down, and their mean clocks. */
+static void set_slow_of_all(const struct afz_batch *out, struct afz_sample *all)
+{
+        static const struct {
+                enum afz_metric metric;
+                bool mean;
+        } rows[] = {{AFZ_CPU_THROTTLES, false},
+                    {AFZ_CPU_FREQUENCY, true},
+                    {AFZ_CPU_FREQUENCY_MAX, true}};
+        for (size_t i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                uint64_t sum = 0, count = 0, v;
+                for (size_t k = 0; k < out->count; k++)
+                        if (out->sample[k].subject.id != AFZ_CPU_ALL &&
+                            afz_sample_get_u64(&out->sample[k], rows[i].metric, &v)) {
+                                sum += v;
+                                count++;
+                        }
+                if (count > 0)
+                        afz_sample_set_u64(all, rows[i].metric, rows[i].mean ? sum / count : sum);
+        }
+}
+
 static void set_load(struct state *st, struct afz_sample *all)
 {
         char buf[128];
@@ -197,6 +219,7 @@ static int cpu_read(void *p, struct afz_batch *out)
         if (cores > 0)
                 afz_sample_set_u64(all, AFZ_CPU_CORES, cores);
         afz_span_each_key(text, keys, AFZ_COUNT_OF(keys), afz_sample_set_key, all);
+        set_slow_of_all(out, all);
         set_load(st, all);
         return 0;
 }
