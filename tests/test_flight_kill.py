@@ -166,7 +166,9 @@ class Strike:
     def play(self):
         self.lost_ms = None
         if not self.start():
-            self.front.kill()
+            for pid in [*below(self.front.pid), self.front.pid]:
+                kill(pid)
+            self.front.wait(DEADLINE)
             return self
         time.sleep(self.after)
         at_ms, ours = self.strike()

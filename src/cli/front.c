@@ -230,6 +230,7 @@ static void wait_for_job(struct front *f, const struct afz_env *env, pid_t root)
                         struct pollfd fd = {.fd = f->signal_fd, .events = POLLIN};
                         (void)poll(&fd, 1, -1);
                         pass_on_alone(f, root);
+                        reap_helpers(f);
                         continue;
                 }
                 if (info.si_code != CLD_STOPPED)

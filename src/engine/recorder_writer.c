@@ -158,11 +158,9 @@ static void finish(struct writer *w)
         if (!make_file(w))
                 return;
         empty_lanes(w, true);
+        (void)afz_flight_end(w->file);
+        (void)send(w->fd, "c", 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* nobody waits for the disk */
         (void)afz_flight_close(w->file);
-        (void)send(w->fd, "c", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        int fd = openat(w->dir_fd, AFZ_FLIGHT_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd >= 0)
-                (void)fsync(fd);
 }
 
 /* ---- the process ---- */
