@@ -21,6 +21,9 @@ void afz_engine_free(struct afz_engine *engine);
 /* One tick, now. */
 void afz_engine_tick(struct afz_engine *engine);
 
+/* The next tick reads every sense, due or not: for a last look. */
+void afz_engine_hurry(struct afz_engine *engine);
+
 /* Waits, at most so long, until slow starters (the GPU's helper) have something to tell: for
  * commands that look only once. */
 void afz_engine_settle(struct afz_engine *engine, uint64_t timeout_ns);

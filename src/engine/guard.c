@@ -317,6 +317,7 @@ static void finish(struct afz_guard *g, bool left)
         afz_guard_outcome(g, &outcome);
         if (left && !g->detach && g->hold.row)
                 afz_guard_say_survivor(g, ends);
+        afz_scout_await(g->scout);         /* its last look is to be in it */
         afz_recorder_stop(g->recorder, 0); /* it closes its file while we write ours */
         g->recorded.told = true;           /* its end is no trouble */
         (void)afz_run_write(g->run, &outcome);

@@ -165,6 +165,12 @@ void afz_scout_dismiss(struct afz_scout *scout)
         }
 }
 
+void afz_scout_await(struct afz_scout *scout)
+{
+        if (scout)
+                (void)has_ended(scout->pid, STOP_MS);
+}
+
 void afz_scout_stop(struct afz_scout *scout)
 {
         if (!scout)

@@ -110,8 +110,11 @@ int afz_scout_sweep(struct afz_scout *scout, const struct afz_shm_end *end);
  * next tick). Never blocks, makes no system call. */
 bool afz_scout_read(const struct afz_scout *scout, struct afz_scout_report *ret);
 
-/* Tells it to end, and does not wait; its last report can still be read. NULL is fine. */
+/* Tells it to take a last look and to end, and does not wait; its last report can still be read.
+ * NULL is fine. */
 void afz_scout_dismiss(struct afz_scout *scout);
+/* Waits for that, a twentieth of a second at most. */
+void afz_scout_await(struct afz_scout *scout);
 
 /* Ends it and waits for it, a tenth of a second at most; NULL is fine. */
 void afz_scout_stop(struct afz_scout *scout);

@@ -261,6 +261,10 @@ void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_sha
         begin(&s);
         while (wait_for(&s, most_ms(next_ms(&s))))
                 turn(&s);
+        if (s.engine && s.recorder) { /* what the kernel logged of its end stands there by now */
+                afz_engine_hurry(s.engine);
+                tick(&s, afz_env_now(env));
+        }
         leave(&s);
         afz_scout_shm_free(s.shm);
         afz_scout_others_free(s.others);

@@ -39,7 +39,7 @@ static const struct count_rule threads = {
         .factor = 1.5,     /* of those pools */
         .at_limit = 0.9,   /* of the tasks that the cgroup may have */
         .limit_least = 64, /* less is a sandbox */
-        .least_ms = 15000,
+        .least_ms = 12000, /* a pool is there after a second or two */
         .sure = 0.9,
         .at_limit_only = 0.7, /* the tasks in a cgroup may be processes, too */
 };
@@ -59,6 +59,18 @@ static bool rises(const struct count_rule *rule, const struct afz_column *column
                (double)ret->last >= (double)ret->first * rule->factor;
 }
 
+/* What it had come to when it ended: counts are read once a second, so the last one is some tenths
+ * of a second old, and what it rose by in the two before may have come on top. */
+static int64_t reach_of(const struct afz_column *column, int64_t most)
+{
+        int64_t last, before;
+        uint32_t end_ms = column->point[column->count - 1].t_ms;
+        if (end_ms < 2000 || !afz_column_last(column, UINT32_MAX, &last) || last < most ||
+            !afz_column_last(column, end_ms - 1999, &before) || before >= last)
+                return most;
+        return last + (last - before) / 2;
+}
+
 /* The most it had, and how many it may have. */
 static struct finding look_at(const struct count_rule *rule, const struct afz_track *track)
 {
@@ -71,7 +83,7 @@ static struct finding look_at(const struct count_rule *rule, const struct afz_tr
         if (!afz_column_last(limit, UINT32_MAX, &f.limit) || f.limit < rule->limit_least)
                 f.limit = 0;
         f.rises = rises(rule, column, &f.shape);
-        f.full = f.limit > 0 && (double)f.now >= (double)f.limit * rule->at_limit;
+        f.full = f.limit > 0 && (double)reach_of(column, f.now) >= (double)f.limit * rule->at_limit;
         if (f.rises || f.full)
                 f.who = track;
         return f;

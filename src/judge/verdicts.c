@@ -15,12 +15,12 @@ const struct afz_judge afz_judges[] = {
         {"gpu-held-by-other", afz_judge_gpu_held_by_other, {"gpu-oom", "gpu-spill", "exception"}},
         {"gpu-preallocated", afz_judge_gpu_preallocated, {"gpu-oom", "gpu-spill"}},
         /* What the program takes and does not give back. */
+        {"thread-leak", /* their stacks are memory, too */
+         afz_judge_thread_leak,
+         {"leak", "cpu-oversubscription", "fork-storm", "crash", "exception"}},
         {"leak",
          afz_judge_leak,
          {"swap-thrash", "swap-insufficient", "shm-full", "host-exhaustion", "oom-killed"}},
-        {"thread-leak",
-         afz_judge_thread_leak,
-         {"cpu-oversubscription", "fork-storm", "crash", "exception"}},
         {"fd-leak", afz_judge_fd_leak, {"exception", "crash"}},
         {"log-growth", afz_judge_log_growth, {"disk-full", "exception"}},
         {"disk-full", afz_judge_disk_full, {"hang", "crash", "exception"}},

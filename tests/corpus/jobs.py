@@ -4,9 +4,8 @@ A row is (name, label, options of antifreeze run, command). The label is the id 
 tell them apart, one of several: a list that fills the budget within seconds may be a leak or a large dataset). `clean` also
 stands for every job that may warm up, breathe or fill its caches as it likes. Programs are Python without any package, or the C trainer.
 """
-import sys
-
-PYTHON = sys.executable
+PYTHON = "python3"  # by its name alone, as all that is in a recording
+TRAINER = "./afz-trainer"
 
 # grow(n): n bytes more, touched. Kept in a list, so they stay.
 HEAD = """
@@ -41,9 +40,12 @@ def leaks():
                py(f"end = time.monotonic() + 40\nwhile time.monotonic() < end:\n    b = grow(80 * MB); time.sleep(.1); kept.append(grow({mb} * MB)); del b; time.sleep(.05)"))
 
 
-def trainer_leaks(trainer):
-    for size in ("64K", "256K", "1M", "4M"):
-        yield f"trainer-history-{size}", "leak", ["--budget", "1G"], [trainer, "--quiet", "--steps", "6000", f"--retain-history={size}"]
+def trainer_leaks():
+    """Silent ones and such that tell their progress; the larger sizes fill the budget within seconds."""
+    for size, label in (("64K", "leak"), ("256K", "leak"), ("1M", "leak|host-exhaustion"), ("4M", "leak|host-exhaustion")):
+        command = [TRAINER, "--steps", "6000", f"--retain-history={size}"]
+        yield f"trainer-history-{size}", label, ["--budget", "1G"], command
+        yield f"trainer-history-quiet-{size}", label, ["--budget", "1G"], [*command, "--quiet"]
 
 
 def clean():
@@ -83,12 +85,12 @@ def clean():
            py("for e in range(6):\n    pids = []\n    for i in range(4):\n        p = os.fork()\n        if p == 0: b = grow(40 * MB); time.sleep(1); os._exit(0)\n        pids.append(p)\n    for p in pids: os.waitpid(p, 0)"))
 
 
-def trainer_clean(trainer):
+def trainer_clean():
     for steps, batch in ((300, 64), (2000, 64), (300, 512), (60, 2048)):
-        yield f"trainer-clean-{steps}-{batch}", "clean", ["--budget", "1G"], [trainer, "--quiet", "--steps", str(steps), "--batch", str(batch)]
-    yield "trainer-workers", "clean", ["--budget", "1G"], [trainer, "--quiet", "--steps", "800", "--workers", "2"]
-    yield "trainer-layers", "clean", ["--budget", "1G"], [trainer, "--quiet", "--steps", "300", "--leaky-layer=64"]
-    yield "trainer-dataset-fits", "clean", ["--budget", "4G"], [trainer, "--quiet", "--steps", "300", "--whole-dataset=500M"]
+        yield f"trainer-clean-{steps}-{batch}", "clean", ["--budget", "1G"], [TRAINER, "--quiet", "--steps", str(steps), "--batch", str(batch)]
+    yield "trainer-workers", "clean", ["--budget", "1G"], [TRAINER, "--quiet", "--steps", "800", "--workers", "2"]
+    yield "trainer-layers", "clean", ["--budget", "1G"], [TRAINER, "--quiet", "--steps", "300", "--leaky-layer=64"]
+    yield "trainer-dataset-fits", "clean", ["--budget", "4G"], [TRAINER, "--quiet", "--steps", "300", "--whole-dataset=500M"]
 
 
 def too_much():
@@ -125,26 +127,72 @@ def others():
     for threads in (6, 12):
         yield (f"oversubscribed-{threads}", "cpu-oversubscription", ["--budget", "1G"],
                py(f"for i in range({threads}):\n    if os.fork() == 0:\n        end = time.monotonic() + 30\n        while time.monotonic() < end: sum(range(10000))\n        os._exit(0)\ntime.sleep(31)"))
-    yield ("deadlock", "hang:deadlock", ["--budget", "1G"],
+    yield "trainer-deadlock", "hang:deadlock", ["--budget", "1G"], ["timeout", "-s", "KILL", "85", TRAINER, "--quiet", "--deadlock=200"]
+    for rate in ("64K", "256K"):
+        yield f"trainer-slow-disk-{rate}", "data-stall", ["--budget", "1G"], ["timeout", "-s", "KILL", "40", TRAINER, "--quiet", f"--slow-disk={rate}"]
+    yield ("deadlock", "hang:deadlock", ["--budget", "1G"], ["timeout", "-s", "KILL", "85"] +
            py("end = time.monotonic() + 8\nwhile time.monotonic() < end: b = grow(10 * MB); del b\na, b = threading.Lock(), threading.Lock()\n"
               "def one(x, y):\n    with x:\n        time.sleep(.5)\n        with y: pass\n"
-              "t = [threading.Thread(target=one, args=p, daemon=True) for p in ((a, b), (b, a))]\nfor x in t: x.start()\nfor x in t: x.join(90)"))
+              "t = [threading.Thread(target=one, args=p, daemon=True) for p in ((a, b), (b, a))]\nfor x in t: x.start()\nfor x in t: x.join()"))
+
+
+NODE = """
+const step = %s, seconds = %s, keep = %s; const kept = []; const begin = Date.now(); let n = 0;
+(function turn() {
+  for (let i = 0; i < 200; i++) { const a = new Array(step).fill(n + i); if (keep && i %% 20 == 0) kept.push(a); }
+  n++; if (Date.now() - begin < seconds * 1000) setTimeout(turn, 20);
+})();
+"""
+JAVA = """
+import java.util.*;
+public class Main { public static void main(String[] a) throws Exception {
+  List<byte[]> kept = new ArrayList<>(); long end = System.nanoTime() + Long.parseLong(a[1]) * 1000000000L; byte[] b = null;
+  while (System.nanoTime() < end) { for (int i = 0; i < 20; i++) b = new byte[200000];
+    if (a[0].equals("leak")) kept.add(new byte[400000]); Thread.sleep(10); } } }
+"""
+
+
+def collected():
+    """Other people's runtimes: garbage collectors, compressors, sorters, compilers."""
+    for step, seconds in ((1000, 20), (10000, 25), (50000, 20)):
+        yield f"node-churn-{step}", "clean", ["--budget", "3G"], ["node", "-e", NODE % (step, seconds, "false")]
+    for step in (2000, 8000):
+        yield f"node-keeps-{step}", "leak", ["--budget", "3G"], ["node", "-e", NODE % (step, 30, "true")]
+    java = ["sh", "-c", "d=$(mktemp -d); printf '%s' \"$1\" > $d/Main.java; java -Xmx$2 $d/Main.java $3 $4; s=$?; rm -r $d; exit $s", "sh", JAVA]
+    yield "java-churn-512m", "clean", ["--budget", "2G"], [*java, "512m", "churn", "25"]
+    yield "java-churn-128m", "clean", ["--budget", "2G"], [*java, "128m", "churn", "25"]
+    yield "java-keeps", "leak", ["--budget", "3G"], [*java, "2g", "leak", "40"]
+    yield ("objects-kept", "leak", ["--budget", "2G"],
+           py("end = time.monotonic() + 25\nwhile time.monotonic() < end: kept.append([{'step': i, 'loss': i / 7} for i in range(4000)]); time.sleep(.05)"))
+    yield ("objects-bounded", "clean", ["--budget", "2G"],
+           py("import collections\nd = collections.deque(maxlen=60)\nend = time.monotonic() + 25\nwhile time.monotonic() < end: d.append([{'step': i} for i in range(4000)]); time.sleep(.05)"))
+    yield ("memo-bounded", "clean", ["--budget", "2G"],
+           py("import functools, random\n@functools.lru_cache(3000)\ndef f(k): return bytes(100000)\nend = time.monotonic() + 25\nwhile time.monotonic() < end: f(int(random.expovariate(1 / 900))); time.sleep(.002)"))
+    yield "compress", "clean", ["--budget", "2G"], ["sh", "-c", "head -c 120M /dev/urandom | xz -T1 -6 > /dev/null"]
+    yield "sorts", "clean", ["--budget", "2G"], ["sh", "-c", "head -c 60M /dev/urandom | base64 | sort | tail -1 > /dev/null"]
+    yield ("compiles", "clean", ["--budget", "2G"],
+           ["sh", "-c", "d=$(mktemp -d); for i in 1 2 3 4 5 6; do { for f in $(seq 1500); do echo \"int f$f(int x){int s=0;for(int i=0;i<x;i++)s+=i*$f;return s;}\"; done; } > $d/a.c; cc -O2 -c $d/a.c -o $d/a.o; done; rm -r $d"])
+    yield ("subprocesses", "clean", ["--budget", "2G"],
+           py("import subprocess\nfor i in range(12): subprocess.run([sys.executable, '-c', 'b = bytearray(80 << 20); import time; time.sleep(.6)'])"))
+    yield ("epochs-reload", "clean", ["--budget", "2G"],
+           py("for e in range(5):\n    data = [grow(20 * MB) for i in range(12)]\n    for s in range(40): b = grow(10 * MB); time.sleep(.05); del b\n    del data"))
 
 
 def disks(small):
     """`small` is a file system of its own with 64 MB."""
-    for mb in (1, 4):
-        yield (f"log-{mb}mb", "disk-full", ["--budget", "1G"],
-               py(f"f = open(sys.argv[1] + '/log-{mb}', 'wb')\ntry:\n    while True: f.write(b'x' * ({mb} << 20)); f.flush(); time.sleep(.1)\nexcept OSError: os.unlink(sys.argv[1] + '/log-{mb}'); sys.exit(1)", small))
+    for mb in (.2, .4):
+        yield (f"log-{mb}mb", "disk-full|log-growth", ["--budget", "1G"],
+               py(f"f = open(sys.argv[1] + '/log-{mb}', 'wb')\ntry:\n    while True: f.write(b'x' * int({mb} * MB)); f.flush(); time.sleep(.1)\nexcept OSError: os.unlink(sys.argv[1] + '/log-{mb}'); sys.exit(1)", small))
 
 
-def every(trainer, small):
+def every(small):
     yield from leaks()
-    yield from trainer_leaks(trainer)
+    yield from trainer_leaks()
     yield from clean()
-    yield from trainer_clean(trainer)
+    yield from trainer_clean()
     yield from too_much()
     yield from ends()
     yield from others()
+    yield from collected()
     if small:
         yield from disks(small)
