@@ -137,6 +137,23 @@ static void test_marks(void **state)
         afz_flight_done(&f);
 }
 
+/* Each before all others: a file that was made to deceive. */
+static void test_marks_backwards(void **state)
+{
+        (void)state;
+        enum { MARKS = 300000 }; /* one by one put in their places, they would take minutes */
+        struct afz_flight f;
+        afz_flight_init(&f);
+        for (uint32_t i = 0; i < MARKS; i++)
+                assert_int_equal(afz_flight_mark(&f, MARKS - i, AFZ_MARK_STEP, i, "", 0), 0);
+        assert_int_equal(afz_flight_settle(&f), 0);
+        for (uint32_t i = 0; i < MARKS; i++) {
+                assert_int_equal(f.mark[i].t_ms, i + 1);
+                assert_int_equal(f.mark[i].code, MARKS - 1 - i);
+        }
+        afz_flight_done(&f);
+}
+
 static void test_asking(void **state)
 {
         (void)state;
@@ -189,9 +206,13 @@ static void test_need(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_tracks),  cmocka_unit_test(test_order),
-                cmocka_unit_test(test_by_hand), cmocka_unit_test(test_marks),
-                cmocka_unit_test(test_asking),  cmocka_unit_test(test_need),
+                cmocka_unit_test(test_tracks),
+                cmocka_unit_test(test_order),
+                cmocka_unit_test(test_by_hand),
+                cmocka_unit_test(test_marks),
+                cmocka_unit_test(test_marks_backwards),
+                cmocka_unit_test(test_asking),
+                cmocka_unit_test(test_need),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -440,6 +440,22 @@ static void test_tidy(void **state)
         fail_msg("it was never made small");
 }
 
+/* While a recording is made small, the next run may begin in the same folder: its own stays. */
+static void test_next_run(void **state)
+{
+        (void)state;
+        struct afz_flight_writer *old = create(), *next;
+        struct stat before, after;
+        for (uint32_t t = 0; t < 5 * MINUTE_MS; t += 500)
+                assert_int_equal(write_half_second(old, t, 100, t + 500), 0);
+        next = create();
+        assert_int_equal(fstatat(dir_fd, AFZ_FLIGHT_NAME, &before, 0), 0);
+        assert_int_equal(afz_flight_close(old), 0);
+        assert_int_equal(fstatat(dir_fd, AFZ_FLIGHT_NAME, &after, 0), 0);
+        assert_true(before.st_ino == after.st_ino);
+        assert_int_equal(afz_flight_close(next), 0);
+}
+
 /* ---- the parts ---- */
 
 static void test_streams(void **state)
@@ -510,6 +526,7 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_damage_is_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_tidy, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_next_run, setup, teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

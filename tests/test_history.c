@@ -1,4 +1,5 @@
 /* The history of runs: what is found, what is believed, what changed, what is removed. */
+#include <sys/file.h>
 #include <time.h>
 
 #include "run_fixture.h"
@@ -331,6 +332,23 @@ static void test_prune_age(void **state)
         assert_int_equal(done.runs, 1);
 }
 
+/* A run of another version: nothing of its state can be read, but somebody holds it. */
+static void test_prune_held(void **state)
+{
+        (void)state;
+        good("20261110-000000-aaaa", GIB, "a");
+        afz_fixture_set(fixture, RUNS "20261110-000000-aaaa/run.state", "as of tomorrow");
+        int fd = open(at(RUNS "20261110-000000-aaaa/run.state"), O_RDWR | O_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+        struct afz_pruned done = prune((struct afz_prune_rule){.keep = 0});
+        assert_int_equal(done.runs + done.refused, 0);
+        assert_true(is_there(at(RUNS "20261110-000000-aaaa/verdict.json")));
+        close(fd);
+        done = prune((struct afz_prune_rule){.keep = 0});
+        assert_int_equal(done.runs, 1);
+}
+
 static void test_prune_foreign(void **state)
 {
         struct afz_run mine;
@@ -412,10 +430,11 @@ static void test_secrets(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                ALONE(test_none),         ALONE(test_read),          ALONE(test_hostile),
-                ALONE(test_lives),        ALONE(test_same),          ALONE(test_diff),
-                ALONE(test_diff_numbers), ALONE(test_changed),       ALONE(test_prune_count),
-                ALONE(test_prune_age),    ALONE(test_prune_foreign), ALONE(test_secrets),
+                ALONE(test_none),         ALONE(test_read),       ALONE(test_hostile),
+                ALONE(test_lives),        ALONE(test_same),       ALONE(test_diff),
+                ALONE(test_diff_numbers), ALONE(test_changed),    ALONE(test_prune_count),
+                ALONE(test_prune_age),    ALONE(test_prune_held), ALONE(test_prune_foreign),
+                ALONE(test_secrets),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

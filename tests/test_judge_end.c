@@ -69,6 +69,7 @@ static const struct {
          AFZ_LEVEL_WARN,
          "somebody ended a program that it started"},
         {{AFZ_END_EXIT, 130}, {.attempt = 0}, "killed-externally", AFZ_LEVEL_OK, "interrupted"},
+        {{AFZ_END_EXIT, 141}, {.attempt = 0}, "killed-externally", AFZ_LEVEL_OK, "SIGPIPE"},
         {{AFZ_END_SIGNAL, SIGSEGV}, {.attempt = 0}, "crash", AFZ_LEVEL_WARN, "it crashed (Seg"},
         {{AFZ_END_SIGNAL, SIGABRT}, {.attempt = 0}, "crash", AFZ_LEVEL_WARN, "it crashed (Abort"},
         {{AFZ_END_SIGNAL, SIGKILL},
@@ -87,7 +88,7 @@ static const struct {
          {.stop_cause = AFZ_CAUSE_BUDGET, .stop_need_bytes = GIB},
          "host-exhaustion",
          AFZ_LEVEL_ACT,
-         "stopped to protect the machine: the job needed 1.0G and grew, of the 9.0G"},
+         "stopped to protect the machine: the job needed 1.0G of the 9.0G it may use, and"},
         {{AFZ_END_STOPPED, -1},
          {.stop_cause = AFZ_CAUSE_PRESSURE, .other = {GIB, "firefox"}},
          "host-exhaustion",
@@ -153,6 +154,13 @@ static void test_figures_are_told_as_evidence(void **state)
         c.facts.end = (struct afz_end){AFZ_END_EXIT, 1};
         o = judge(&c);
         assert_false(has_evidence(&o.verdict[0], "firefox"));
+        /* Memory had no part in this: nobody is to think that it had. */
+        assert_true(has_evidence(&o.verdict[0], "its memory was far from the limit: 3.0G at most"));
+        assert_false(has_evidence(&o.verdict[0], "held most"));
+        c.peak_bytes = 7 * GIB;
+        o = judge(&c);
+        assert_true(has_evidence(&o.verdict[0], "peak need 7.0G; 8.0G"));
+        assert_true(has_evidence(&o.verdict[0], "held most"));
 }
 
 static void test_our_own_checkpoint_signal(void **state)
@@ -200,8 +208,8 @@ static void test_a_flat_floor_is_told(void **state)
         struct afz_case c = ended(AFZ_END_EXIT, 0);
         struct afz_outcome o = judge(&c);
         assert_string_equal(o.verdict[0].summary,
-                            "nothing was wrong: it needed 3.0G of the 9.0G it may use; its floor "
-                            "was flat");
+                            "nothing was wrong: it needed 3.0G of the 9.0G it may use; its memory "
+                            "stayed level");
 }
 
 static void test_a_short_run_has_no_floor(void **state)

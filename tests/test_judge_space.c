@@ -155,6 +155,32 @@ static void test_a_disk_that_is_nearly_full(void **state)
         assert_words(o.verdict[0].summary, "is nearly full: 100M of 100G left");
 }
 
+/* Sizes are read once a second; a fast writer fills the rest between two looks. */
+static void test_a_disk_that_ran_full_between_two_looks(void **state)
+{
+        (void)state;
+        for (int i = 0; i < 2; i++) {
+                struct fly_times all = fly_every(0, 8000, 1000);
+                fly_named(&flight, AFZ_KIND_FS, 30, "/scratch", "tmpfs tmpfs", NULL);
+                fly_flat(&flight, AFZ_KIND_FS, 30, AFZ_FS_TOTAL, all, FLY_MB(40));
+                fly_flat(&flight, AFZ_KIND_FS, 30, AFZ_FS_JOB_WRITES, all, 1);
+                fly_line(&flight, AFZ_KIND_FS, 30, AFZ_FS_AVAILABLE, all, (double)FLY_MB(36),
+                         -(double)FLY_MB(4));
+                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, i ? 8200 : 9200, FLY_MB(9));
+                struct afz_case c = ended(AFZ_END_EXIT, 1);
+                struct afz_outcome o = ask(afz_judge_disk_full, &c);
+                assert_int_equal(o.verdicts, i ? 0 : 1); /* it failed before that */
+                if (i)
+                        break;
+                assert_int_equal(o.verdict[0].level, AFZ_LEVEL_ACT);
+                assert_words(o.verdict[0].summary, "/scratch, where it writes, ran full: 8.0M of");
+                assert_words(o.verdict[0].fix, "to a disk instead");
+                assert_false(says(afz_judge_disk_full, AFZ_END_EXIT, 0));
+                assert_false(says(afz_judge_disk_full, AFZ_END_RUNNING, -1));
+                afz_flight_done(&flight);
+        }
+}
+
 static void test_no_more_inodes(void **state)
 {
         (void)state;
@@ -232,6 +258,7 @@ int main(void)
                 TEST(test_checkpoints_that_are_rotated),
                 TEST(test_a_full_disk),
                 TEST(test_a_disk_that_is_nearly_full),
+                TEST(test_a_disk_that_ran_full_between_two_looks),
                 TEST(test_no_more_inodes),
                 TEST(test_disks_that_are_not_full),
                 TEST(test_a_full_shm),

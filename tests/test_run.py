@@ -151,6 +151,12 @@ def test_signals():
     p.stdout.readline()
     p.terminate()
     check("CMD's own answer to SIGTERM counts", p.wait(DEADLINE) == 7)
+    for _ in range(24):  # the front's word of the signal meets the guard's last ones
+        p = start("sh", "-c", "echo ready; exec sleep 60", stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        p.stdout.readline()
+        os.killpg(p.pid, signal.SIGTERM)
+        said = p.communicate(timeout=DEADLINE)[1]
+        check("a signal to the group at the very start", p.returncode == -signal.SIGTERM and "guard was killed" not in said, said)
 
 
 def test_terminal():

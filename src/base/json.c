@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "utf8.h"
+
 static void before_value(struct afz_json *j)
 {
         if (j->comma)
@@ -24,23 +26,6 @@ void afz_json_close(struct afz_json *j, char bracket)
         j->comma = true;
 }
 
-/* How many bytes the UTF-8 sequence at s has; 0 when it is broken, overlong or a surrogate. */
-static size_t utf8_length(const unsigned char *s)
-{
-        if (s[0] < 0x80)
-                return 1;
-        size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-        if (s[0] < 0xc2 || s[0] > 0xf4)
-                return 0;
-        for (size_t i = 1; i < n; i++)
-                if ((s[i] & 0xc0) != 0x80)
-                        return 0;
-        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-            (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-                return 0;
-        return n;
-}
-
 static void put_escaped(struct afz_out *out, unsigned char c)
 {
         static const char *const names[0x20] = {
@@ -57,19 +42,17 @@ static void put_escaped(struct afz_out *out, unsigned char c)
 
 static void put_string(struct afz_out *out, const char *text)
 {
-        const unsigned char *s = (const unsigned char *)text;
         afz_out_char(out, '"');
-        while (*s) {
-                size_t n = utf8_length(s);
+        for (size_t left = strlen(text), n; left > 0; text += n, left -= n) {
+                unsigned char c = (unsigned char)*text;
+                n = afz_utf8_length(text, left);
                 if (n == 0) {
+                        n = 1;
                         afz_out_str(out, "\xef\xbf\xbd");
-                        s++;
-                } else if (n == 1 && (*s < 0x20 || *s == 0x7f || *s == '"' || *s == '\\')) {
-                        put_escaped(out, *s);
-                        s++;
+                } else if (c < 0x20 || c == 0x7f || c == '"' || c == '\\') {
+                        put_escaped(out, c);
                 } else {
-                        afz_out_bytes(out, (const char *)s, n);
-                        s += n;
+                        afz_out_bytes(out, text, n);
                 }
         }
         afz_out_char(out, '"');
@@ -97,6 +80,14 @@ void afz_json_u64(struct afz_json *j, uint64_t v)
 {
         before_value(j);
         afz_out_u64(j->out, v);
+}
+
+void afz_json_known_u64(struct afz_json *j, uint64_t v)
+{
+        if (v == UINT64_MAX)
+                afz_json_null(j);
+        else
+                afz_json_u64(j, v);
 }
 
 void afz_json_i64(struct afz_json *j, int64_t v)

@@ -25,6 +25,7 @@ void afz_json_close(struct afz_json *j, char bracket);
 void afz_json_key(struct afz_json *j, const char *key);
 void afz_json_str(struct afz_json *j, const char *s); /* NULL is null */
 void afz_json_u64(struct afz_json *j, uint64_t v);
+void afz_json_known_u64(struct afz_json *j, uint64_t v); /* UINT64_MAX is "not known": null */
 void afz_json_i64(struct afz_json *j, int64_t v);
 void afz_json_double(struct afz_json *j, double v, int decimals);
 void afz_json_bool(struct afz_json *j, bool v);

@@ -35,6 +35,11 @@ static int read_path(const char *path, struct afz_flight *ret)
                 return afz_fail(AFZ_EXIT_USAGE, "there is no recording in %.200s", path);
         if (r < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "%.200s: %s", path, why[0] ? why : strerror(-r));
+        if (!ret->head.run[0] && ret->tracks == 0)
+                return afz_fail(AFZ_EXIT_USAGE,
+                                "%.200s: the recording is cut off: nothing can be "
+                                "read of it",
+                                path);
         return 0;
 }
 

@@ -95,8 +95,7 @@ static int collect(const struct afz_run_ref *ref, struct material *m)
         char why[AFZ_RUN_WHY_CAP] = "";
         int r = afz_run_recall(ref, &m->known);
         if (r < 0)
-                return afz_fail(AFZ_EXIT_USAGE, "nothing can be read of run %s%s%s: %s", ref->id,
-                                ref->dir[0] ? " in " : "", ref->dir, strerror(-r));
+                return afz_fail_unreadable(ref, r);
         int dir_fd = ref->dir[0] ? open(ref->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
         (void)afz_explain_known(&m->known, dir_fd, &m->flight, why);
         if (dir_fd >= 0)

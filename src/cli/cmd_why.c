@@ -1,4 +1,5 @@
 /* antifreeze why: how a run ended, and why; for people, for scripts, for a forum. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,7 +152,8 @@ static int answer(const struct why_options *options, struct question *q, struct 
         bool ended = r == 0 && known->outcome.end.how != AFZ_END_RUNNING;
         /* What stands in the files is the answer, also when another version has written more than
          * we can read; a run on another machine is told as that one left it. */
-        if ((r < 0 && plain) || (r == 0 && known->elsewhere && !ended) ||
+        if ((r < 0 && plain && !(options->json && r == -EBADMSG)) ||
+            (r == 0 && known->elsewhere && !ended) ||
             (plain && ended && known->recorded && known->outcome.end.how != AFZ_END_LOST))
                 return afz_run_tell_file(&q->ref, options->json, out);
         if (r < 0)
@@ -188,8 +190,7 @@ static int run_why(const struct afz_invocation *invocation)
         struct afz_out out = afz_out_to(STDOUT_FILENO, buf, sizeof buf);
         int r = answer(options, &q, &out);
         if (r < 0)
-                return afz_fail(AFZ_EXIT_USAGE, "nothing can be read of run %s%s%s: %s", q.ref.id,
-                                q.ref.dir[0] ? " in " : "", q.ref.dir, strerror(-r));
+                return afz_fail_unreadable(&q.ref, r);
         r = afz_out_flush(&out);
         return r < 0 ? afz_fail(AFZ_EXIT_USAGE, "writing: %s", strerror(-r)) : 0;
 }

@@ -100,13 +100,16 @@ static void hear(struct front *f, const struct afz_word *word)
         }
 }
 
-/* False when the guard has closed its end. */
+/* False when the guard has closed its end. If it did so before it had read all of ours (a signal
+ * that came with the end), the kernel says ECONNRESET once, ahead of its last words: read on. */
 static bool hear_all(struct front *f)
 {
         struct afz_word word;
         ssize_t n;
-        while ((n = recv(f->fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word)
-                hear(f, &word);
+        while ((n = recv(f->fd, &word, sizeof word, MSG_DONTWAIT)) == (ssize_t)sizeof word ||
+               (n < 0 && errno == ECONNRESET))
+                if (n > 0)
+                        hear(f, &word);
         return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 

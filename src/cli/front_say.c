@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "json.h"
 #include "run.h"
+#include "span.h"
 
 /* In one piece: the job may write to the same place at the same time. */
 enum { OBJECT_CAP = 32768 };
@@ -123,13 +124,17 @@ static void tell_consequence(const struct afz_outcome *outcome)
                 afz_say("  which led to: %s", last->summary);
 }
 
-/* What it needed at most stands in every verdict; it is evidence only where it was about that. */
+/* What it needed at most stands in every end; it is evidence only where it was about that. */
 static const char *best_evidence(const struct afz_verdict *v)
 {
         bool about_memory = v->level == AFZ_LEVEL_ACT;
-        for (int i = 0; i < AFZ_EVIDENCE_MAX; i++)
-                if (v->evidence[i][0] && (about_memory || strncmp(v->evidence[i], "peak need", 9)))
+        for (int i = 0; i < AFZ_EVIDENCE_MAX; i++) {
+                struct afz_span one = afz_span_str(v->evidence[i]);
+                bool figure = afz_span_starts(one, "peak need") ||
+                              afz_span_starts(one, "its memory was far");
+                if (one.n > 0 && (about_memory || !figure))
                         return v->evidence[i];
+        }
         return "";
 }
 

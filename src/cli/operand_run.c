@@ -47,8 +47,18 @@ int afz_operand_run(const char *text, struct afz_run_ref *ret)
                                 "no living run has a process %.48s (an ID is never digits alone)",
                                 text);
         if (r == -ENOENT)
-                return afz_fail(AFZ_EXIT_USAGE, "there is no run '%.200s'", text);
+                return afz_fail(AFZ_EXIT_USAGE,
+                                "there is no run '%.200s'; 'antifreeze runs' lists them", text);
         if (r == -ENOTUNIQ)
                 return say_several(text);
         return afz_fail(AFZ_EXIT_USAGE, "the run cannot be found: %s", strerror(-r));
+}
+
+int afz_fail_unreadable(const struct afz_run_ref *ref, int error)
+{
+        return afz_fail(AFZ_EXIT_USAGE, "nothing can be read of run %s%s%s: %s", ref->id,
+                        ref->dir[0] ? " in " : "", ref->dir,
+                        error == -EBADMSG  ? "its files are damaged"
+                        : error == -EPROTO ? "another version of Antifreeze wrote it"
+                                           : strerror(-error));
 }

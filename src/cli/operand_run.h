@@ -6,4 +6,7 @@
 /* 0, or the exit status after one line on stderr. */
 int afz_operand_run(const char *text, struct afz_run_ref *ret);
 
+/* Says that the files of a run cannot be read, for the reason -error. Returns the exit status. */
+int afz_fail_unreadable(const struct afz_run_ref *ref, int error);
+
 #endif

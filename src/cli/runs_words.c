@@ -82,15 +82,6 @@ static void put_row(const struct afz_runs_words *words, const struct afz_history
 
 /* ---- JSON ---- */
 
-static void json_bytes(struct afz_json *j, const char *key, uint64_t bytes)
-{
-        afz_json_key(j, key);
-        if (bytes == UINT64_MAX)
-                afz_json_null(j);
-        else
-                afz_json_u64(j, bytes);
-}
-
 static void json_end(struct afz_json *j, const struct afz_history_run *run)
 {
         const char *how = afz_end_name(run->end.how);
@@ -157,10 +148,10 @@ static void put_object(struct afz_json *j, const struct afz_history_run *run,
                 afz_json_null(j);
         json_end(j, run);
         afz_json_key(j, "peak"), afz_json_open(j, '{');
-        json_bytes(j, "ram_bytes", run->peak_bytes);
-        json_bytes(j, "gpu_bytes", run->gpu_peak_bytes);
+        afz_json_key(j, "ram_bytes"), afz_json_known_u64(j, run->peak_bytes);
+        afz_json_key(j, "gpu_bytes"), afz_json_known_u64(j, run->gpu_peak_bytes);
         afz_json_close(j, '}');
-        json_bytes(j, "budget_bytes", run->budget_bytes);
+        afz_json_key(j, "budget_bytes"), afz_json_known_u64(j, run->budget_bytes);
         json_verdict(j, run);
         afz_json_key(j, "cmd");
         afz_json_str(j, known ? afz_secret_text(run->cmd, cmd, sizeof cmd) : NULL);

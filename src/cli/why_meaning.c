@@ -64,10 +64,11 @@ static const struct {
         {"hang:deadlock",
          "Everything in the job waits for something else in the job, and nothing will ever come: "
          "two locks taken in different order, a queue that nobody fills, a fork while another "
-         "thread held a lock. The stacks in the report show who waits where."},
+         "thread held a lock. While it hangs, `py-spy dump --pid` or "
+         "gdb shows who waits where."},
         {"hang:spin",
          "The job burns a core without getting anywhere: a loop whose condition never comes true. "
-         "The stacks in the report show where it turns."},
+         "While it turns, `py-spy dump --pid` or gdb shows where."},
         {"hang:worker-dead",
          "A worker of the job died, and the others wait for it for ever. Look for why it died (it "
          "was killed for memory, or raised an exception nobody read) and give the loader a "

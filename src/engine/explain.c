@@ -159,7 +159,9 @@ int afz_explain_known(struct afz_run_known *known, int dir_fd, struct afz_flight
                 r = afz_flight_read(dir_fd, NULL, &flight, why);
         if (r >= 0 && strcmp(flight.head.run, known->page.id) != 0) {
                 if (why)
-                        snprintf(why, AFZ_RUN_WHY_CAP, AFZ_FLIGHT_NAME " is of another run");
+                        snprintf(why, AFZ_RUN_WHY_CAP, AFZ_FLIGHT_NAME " %s",
+                                 flight.head.run[0] ? "is of another run"
+                                                    : "is cut off: nothing can be read of it");
                 r = -ENOENT;
         }
         if (r < 0) {

@@ -38,11 +38,11 @@ static uint32_t before_end(const struct afz_case *c, uint32_t ms)
         return c->flight->end_ms > ms ? c->flight->end_ms - ms : 0;
 }
 
-uint32_t afz_end_last_start(const struct afz_case *c)
+uint32_t afz_end_last_start(const struct afz_flight *flight)
 {
-        for (size_t i = c->flight->marks; i-- > 0;)
-                if (c->flight->mark[i].kind == AFZ_MARK_ATTEMPT)
-                        return c->flight->mark[i].t_ms;
+        for (size_t i = flight->marks; i-- > 0;)
+                if (flight->mark[i].kind == AFZ_MARK_ATTEMPT)
+                        return flight->mark[i].t_ms;
         return 0;
 }
 
@@ -93,7 +93,7 @@ static bool is_of_job(const struct afz_case *c, const struct afz_mark *mark, boo
 static const struct afz_mark *last_line(const struct afz_case *c, enum afz_event_kind kind,
                                         bool end_fits)
 {
-        uint32_t start = afz_end_last_start(c);
+        uint32_t start = afz_end_last_start(c->flight);
         for (size_t i = c->flight->marks; i-- > 0;) {
                 const struct afz_mark *mark = &c->flight->mark[i];
                 if (mark->t_ms >= start && is_event(mark, kind) && is_of_job(c, mark, end_fits))
@@ -162,7 +162,7 @@ static const struct afz_track *limit_met(const struct afz_case *c)
         const struct afz_track *track, *counted = NULL, *near = NULL;
         bool full = c->facts.end.how == AFZ_END_OOM_KILLED && afz_end_was_full(c);
         for (size_t cursor = 0; (track = afz_flight_next(c->flight, AFZ_KIND_CGROUP, &cursor));) {
-                if (rose(track, AFZ_CGROUP_EVENT_OOM, afz_end_last_start(c)) &&
+                if (rose(track, AFZ_CGROUP_EVENT_OOM, afz_end_last_start(c->flight)) &&
                     (!counted || level_of(track) < level_of(counted)))
                         counted = track;
                 if (!full && is_at_limit(c, track) && (!near || level_of(track) < level_of(near)))
@@ -185,7 +185,7 @@ static bool counted_kill(const struct afz_case *c, bool own, uint32_t from_ms)
 static bool held_kill(const struct afz_case *c)
 {
         return rose(afz_flight_one(c->flight, AFZ_KIND_HOLD), AFZ_HOLD_OOM_KILLS,
-                    afz_end_last_start(c));
+                    afz_end_last_start(c->flight));
 }
 
 static void set_place(const struct afz_case *c, const struct afz_track *met,

@@ -23,7 +23,7 @@ struct afz_kill_clue {
 };
 
 /* When CMD was last started: what ended an attempt before that is over. */
-uint32_t afz_end_last_start(const struct afz_case *c);
+uint32_t afz_end_last_start(const struct afz_flight *flight);
 
 /* Who killed for memory. Texts belong to the flight. */
 struct afz_kill_clue afz_kill_clue_of(const struct afz_case *c);

@@ -127,12 +127,14 @@ static struct afz_verdict *say(const struct afz_case *c, const struct count_rule
         if (!v)
                 return NULL;
         if (f->rises) {
+                bool runs = c->facts.end.how == AFZ_END_RUNNING;
+                int64_t most = f->now > f->shape.last ? f->now : f->shape.last;
                 v->from_ms = f->shape.from_ms;
                 v->to_ms = f->shape.to_ms;
                 snprintf(v->summary, sizeof v->summary,
-                         "%.40s (pid %llu) has ever more %s: %lld, and %.*f more each minute", name,
-                         pid, what, (long long)f->shape.last, f->shape.per_s * 60 < 10 ? 1 : 0,
-                         f->shape.per_s * 60);
+                         "%.40s (pid %llu) %s ever more %s: %lld, and %.*f more each minute", name,
+                         pid, runs ? "has" : "had", what, (long long)most,
+                         f->shape.per_s * 60 < 10 ? 1 : 0, f->shape.per_s * 60);
                 afz_verdict_note(v, "from %lld to %lld %s in %s, without ever going back",
                                  (long long)f->shape.first, (long long)f->shape.last, what,
                                  LASTS(f->shape.to_ms - f->shape.from_ms));

@@ -35,6 +35,15 @@ struct crowd {
         unsigned pressed; /* of the crowded, confirmed by pressure */
 };
 
+/* Of a stretch, the part in which it lived: fifty compilers one after the other are one, not fifty.
+ */
+static double part_of(const struct afz_track *proc, uint32_t from, uint32_t to)
+{
+        uint32_t a = proc->first_ms > from ? proc->first_ms : from;
+        uint32_t b = proc->last_ms < to ? proc->last_ms : to;
+        return b > a ? (double)(b - a) / (double)(to - from) : 0;
+}
+
 /* A process with too many threads to be looked at one by one is not known, and then the job is
  * not. */
 static void add_threads(const struct afz_slots *s, const struct afz_track *proc,
@@ -49,7 +58,7 @@ static void add_threads(const struct afz_slots *s, const struct afz_track *proc,
                 int64_t last;
                 bool whole = proc->first_ms <= from && proc->last_ms >= to;
                 if (mean >= 0 && crowd->runnable[i] >= 0)
-                        crowd->runnable[i] += (float)mean;
+                        crowd->runnable[i] += (float)(mean * part_of(proc, from, to));
                 else if (whole && !(afz_column_last(state, to, &last) && last == 'Z'))
                         crowd->runnable[i] = -1;
         }

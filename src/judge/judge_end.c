@@ -17,6 +17,7 @@ static const struct {
         double signal, asked;           /* somebody's signal; our own checkpoint signal */
         double of_shell;                /* by what is added to 128 in an exit status */
         double exit, clean;
+        uint64_t far_divisor; /* a peak below this part of what it may use is far from it */
         uint64_t other_bytes; /* what another program must have grown by, to be named */
         uint32_t show_ms;     /* before the end: where to look in the report */
 } rule = {
@@ -30,6 +31,7 @@ static const struct {
         .of_shell = 0.7, /* a program may end with any number */
         .exit = 0.6,     /* that it ended so is certain; that nothing outside led to it is not */
         .clean = 0.9,
+        .far_divisor = 2,                  /* from half on, memory may have had a part in it */
         .other_bytes = UINT64_C(64) << 20, /* less comes and goes in any browser */
         .show_ms = 30000,
 };
@@ -44,7 +46,9 @@ static bool is_crash(int sig)
 static int signal_of_status(int code)
 {
         int sig = code - 128;
-        return is_crash(sig) || sig == SIGKILL || sig == SIGTERM || sig == SIGINT ? sig : 0;
+        bool known = is_crash(sig) || sig == SIGKILL || sig == SIGTERM || sig == SIGINT ||
+                     sig == SIGPIPE;
+        return known ? sig : 0;
 }
 
 static struct afz_verdict *say(const struct afz_case *c, struct afz_outcome *ret, const char *id,
@@ -61,15 +65,31 @@ static struct afz_verdict *say(const struct afz_case *c, struct afz_outcome *ret
 
 /* ---- what holds for every end ---- */
 
-static void note_figures(const struct afz_case *c, struct afz_verdict *v)
+/* What it needed, and what it was allowed; false: so little that memory was no part of this. */
+static bool note_memory(const struct afz_case *c, struct afz_verdict *v)
 {
         const struct afz_facts *f = &c->facts;
-        if (f->watch_only || c->budget_bytes == 0)
+        bool limited = !f->watch_only && c->budget_bytes > 0;
+        bool far = limited && v->level != AFZ_LEVEL_ACT && f->end.how != AFZ_END_LOST &&
+                   c->peak_bytes < c->budget_bytes / rule.far_divisor;
+        if (far)
+                afz_verdict_note(v, "its memory was far from the limit: %s at most, of %s",
+                                 SIZE(c->peak_bytes), SIZE(c->budget_bytes));
+        else if (!limited)
                 afz_verdict_note(v, "peak need %s", SIZE(c->peak_bytes));
+        else if (c->swap_bytes == 0)
+                afz_verdict_note(v, "peak need %s; %s of RAM and no swap were allowed",
+                                 SIZE(c->peak_bytes), SIZE(c->budget_bytes));
         else
                 afz_verdict_note(v, "peak need %s; %s of RAM and %s of swap were allowed",
                                  SIZE(c->peak_bytes), SIZE(c->budget_bytes), SIZE(c->swap_bytes));
-        if (f->largest.pid > 0)
+        return !far;
+}
+
+static void note_figures(const struct afz_case *c, struct afz_verdict *v)
+{
+        const struct afz_facts *f = &c->facts;
+        if (note_memory(c, v) && f->largest.pid > 0)
                 afz_verdict_note(v, "%s (pid %llu) held most: %s", f->largest.name,
                                  (unsigned long long)f->largest.pid, SIZE(f->largest.bytes));
         if (f->slope_bytes_per_s > 0)
@@ -121,7 +141,8 @@ static struct afz_verdict *say_stopped(const struct afz_case *c, struct afz_outc
         if (!v)
                 return NULL;
         snprintf(v->summary, sizeof v->summary,
-                 "stopped to protect the machine: the job needed %s and grew, of the %s it may use",
+                 "stopped to protect the machine: the job needed %s of the %s it may use, and was "
+                 "growing",
                  SIZE(f->stop_need_bytes), SIZE(f->hard_bytes));
         snprintf(v->fix, sizeof v->fix,
                  "a smaller batch, streaming the data, or freeing what is kept between steps; if "
@@ -234,7 +255,7 @@ static struct afz_verdict *say_crash(const struct afz_case *c, int sig, bool of_
         snprintf(v->summary, sizeof v->summary, "%s crashed (%s)",
                  of_shell ? "a program that it started" : "it", strsignal(sig));
         snprintf(v->fix, sizeof v->fix,
-                 "look at its last lines; python -X faulthandler shows where");
+                 "read the last lines that it printed; python -X faulthandler shows where");
         if (line)
                 afz_verdict_note(v, "the kernel's log: %.170s", line->text);
         else if (sig == SIGABRT && afz_end_was_full(c))
@@ -307,7 +328,7 @@ static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outco
         if (!v)
                 return NULL;
         snprintf(v->summary, sizeof v->summary, "it ended by itself with exit status %d", code);
-        snprintf(v->fix, sizeof v->fix, "look at its last lines");
+        snprintf(v->fix, sizeof v->fix, "read the last lines that it printed");
         if (afz_end_was_full(c))
                 afz_verdict_note(v, "its need was near what it may use when it ended");
         return v;
@@ -331,7 +352,8 @@ static struct afz_verdict *say_lost(const struct afz_case *c, struct afz_outcome
         afz_verdict_note(v, "nobody holds the run any more, and no end was recorded");
         snprintf(v->fix, sizeof v->fix, "%s",
                  c->flight->head.tier != AFZ_TIER_NONE
-                         ? "the limits stayed in force; the next run clears up after it"
+                         ? "read the last lines that the job printed; its limits stayed in "
+                           "force, and the next run clears up after it"
                          : "look whether the job is still running: nothing holds it now");
         return v;
 }
@@ -356,14 +378,14 @@ static struct afz_verdict *say_machine_lost(const struct afz_case *c, struct afz
 
 /* ---- nothing was wrong ---- */
 
-/* "; its floor was flat": only where it was looked at for long enough. */
+/* "; its memory stayed level": only where it was looked at for long enough. */
 static const char *floor_words(const struct afz_case *c, struct afz_verdict *v)
 {
         const struct afz_track *hold = afz_flight_one(c->flight, AFZ_KIND_HOLD);
         struct afz_trend trend = afz_trend_judge(&(struct afz_trend_ask){
                 .column = afz_flight_need(c->flight),
                 .braked = afz_track_column(hold, AFZ_HOLD_BRAKED),
-                .from_ms = afz_end_last_start(c),
+                .from_ms = afz_end_last_start(c->flight),
                 .to_ms = UINT32_MAX,
                 .when = AFZ_TREND_ENDED,
         });
@@ -372,7 +394,7 @@ static const char *floor_words(const struct afz_case *c, struct afz_verdict *v)
         double moved = (double)trend.floor_last - (double)trend.floor_first;
         afz_verdict_note(v, "the memory that it keeps moved by %s over %s",
                          SIZE(moved < 0 ? -moved : moved), LASTS(trend.to_ms - trend.from_ms));
-        return "; its floor was flat";
+        return "; its memory stayed level";
 }
 
 static struct afz_verdict *say_clean(const struct afz_case *c, struct afz_outcome *ret)

@@ -128,6 +128,11 @@ static double share_of(const struct place *p, int64_t bytes)
 }
 
 /* Its own exit status for failure, or the signal of a program that gave up. */
+static bool is_well(const struct afz_case *c)
+{
+        return c->facts.end.how == AFZ_END_EXIT && c->facts.end.code == 0;
+}
+
 static bool ended_in_error(const struct afz_case *c)
 {
         const struct afz_end *end = &c->facts.end;
@@ -343,7 +348,10 @@ static void say_held(const struct afz_case *c, const struct place *p, int64_t he
         bool ended = ended_in_error(c);
         int64_t else_gpu = freer_gpu(c->flight, p);
         struct afz_verdict *v = afz_outcome_add(ret, "gpu-held-by-other",
-                                                ended ? AFZ_LEVEL_ACT : AFZ_LEVEL_WARN, 0.85);
+                                                ended        ? AFZ_LEVEL_ACT
+                                                : is_well(c) ? AFZ_LEVEL_OK
+                                                             : AFZ_LEVEL_WARN,
+                                                0.85);
         if (!v)
                 return;
         unsigned pid = (unsigned)(other->subject.id & UINT32_MAX);

@@ -66,6 +66,7 @@ struct scene {
         unsigned relatives; /* processes but main that wait for each other */
         bool waits_outside; /* somebody waits for a clock, a person, the network */
         unsigned stacks;    /* threads of which the wait is known */
+        bool over;          /* the run has ended since */
 };
 
 static int64_t cpu_of(const struct afz_track *proc, uint32_t to_ms)
@@ -247,7 +248,9 @@ static bool end_fits(const struct afz_case *c)
 
 static bool set_scene(const struct afz_case *c, struct scene *s)
 {
-        *s = (struct scene){.flight = c->flight, .job = afz_flight_job(c->flight)};
+        *s = (struct scene){.flight = c->flight,
+                            .job = afz_flight_job(c->flight),
+                            .over = c->facts.end.how != AFZ_END_RUNNING};
         if (!s->job || !end_fits(c) || !find_quiet(s) || !was_free(s))
                 return false;
         if (!afz_column_last(afz_track_column(s->job, AFZ_JOB_CPU), s->quiet.from_ms,
@@ -430,8 +433,9 @@ static bool judge_worker(const struct scene *s, const struct steps *st, struct a
         if (!v)
                 return true;
         snprintf(v->summary, sizeof v->summary,
-                 "it hangs: a loader worker (process %llu) %s, and the rest waits for it for ever",
-                 (unsigned long long)dead->subject.id, how);
+                 "it %s: a loader worker (process %llu) %s, and the rest %s for it for ever",
+                 s->over ? "hung" : "hangs", (unsigned long long)dead->subject.id, how,
+                 s->over ? "waited" : "waits");
         snprintf(v->fix, sizeof v->fix,
                  "find out why the worker ended (its own error, memory, a signal): run with "
                  "num_workers=0 once; give the loader a time-out, so that it fails instead of "
@@ -470,22 +474,31 @@ static bool judge_deadlock(const struct scene *s, const struct steps *st, struct
         bool stopped = steps_stopped(st, s->quiet.to_ms);
         if (quiet_ms(s) < at.asleep_ms || !waits_inside(s, stopped))
                 return false;
-        double sure = stopped || s->stacks > 1         ? 0.92
-                      : quiet_ms(s) > 5 * at.asleep_ms ? 0.85
-                                                       : 0.80;
-        struct afz_verdict *v = afz_outcome_add(ret, "hang:deadlock", AFZ_LEVEL_ACT, sure);
+        /* Without steps or stacks only the main thread's wait is known, and another may wait for
+         * the world: a server that nobody asks anything looks the same. */
+        bool seen = stopped || s->stacks > 1;
+        struct afz_verdict *v =
+                afz_outcome_add(ret, "hang:deadlock", seen ? AFZ_LEVEL_ACT : AFZ_LEVEL_WARN,
+                                seen                             ? 0.92
+                                : quiet_ms(s) > 5 * at.asleep_ms ? 0.60
+                                                                 : 0.45);
         if (!v)
                 return true;
-        snprintf(v->summary, sizeof v->summary,
-                 "it hangs: all of it has slept for %s, %s waiting for %s", LASTS(quiet_ms(s)),
-                 s->relatives > 0 ? "its processes" : "its threads", s->main_words);
-        snprintf(v->fix, sizeof v->fix, "%s",
-                 s->relatives > 0
-                         ? "two sides wait for each other: empty queues before join(), take locks "
-                           "in one order, start workers with spawn instead of fork after threads "
-                           "were started"
-                         : "two threads wait for each other: take locks in the same order "
-                           "everywhere, or give the waits a time-out; the stacks show where");
+        snprintf(v->summary, sizeof v->summary, "it %s for %s, %s waiting for %s",
+                 s->over ? "hung: all of it slept" : "hangs: all of it has slept",
+                 LASTS(quiet_ms(s)), s->relatives > 0 ? "its processes" : "its threads",
+                 s->main_words);
+        if (s->relatives > 0)
+                snprintf(v->fix, sizeof v->fix,
+                         "two sides wait for each other: empty queues before join(), take locks in "
+                         "one order, start workers with spawn instead of fork after threads were "
+                         "started");
+        else
+                snprintf(v->fix, sizeof v->fix,
+                         "two threads wait for each other: take locks in the same order "
+                         "everywhere, or give the waits a time-out; while it hangs, `py-spy dump "
+                         "--pid %llu` shows the lines of a Python program",
+                         (unsigned long long)s->main->subject.id);
         note_stretch(v, s);
         note_waits(v, s);
         note_stacks(v, s);
@@ -526,7 +539,9 @@ static void judge_spin(const struct afz_case *c, const struct steps *st, struct 
                  LASTS(to - st->last_ms), cores);
         snprintf(v->fix, sizeof v->fix,
                  "look at the loop after step %lld: a condition that never comes true (a tolerance "
-                 "that cannot be met, a flag that nobody sets); the stacks show where",
+                 "that cannot be met, a flag that nobody sets); while it turns, `py-spy dump "
+                 "--pid` shows "
+                 "the line of a Python program",
                  (long long)st->number);
         afz_verdict_note(v, "%u steps came before, the longest took %s", st->count,
                          LASTS(st->longest_ms));

@@ -44,14 +44,6 @@ struct stretch {
         bool met_line; /* it ended because of memory */
 };
 
-static uint32_t last_attempt(const struct afz_flight *flight)
-{
-        for (size_t i = flight->marks; i-- > 0;)
-                if (flight->mark[i].kind == AFZ_MARK_ATTEMPT)
-                        return flight->mark[i].t_ms;
-        return 0;
-}
-
 /* The first mark of one of these actions in the stretch; `otherwise` where there is none. */
 static uint32_t first_action(const struct afz_flight *flight, const struct stretch *s,
                              uint32_t actions, uint32_t otherwise)
@@ -81,7 +73,7 @@ static bool ended_for_memory(const struct afz_case *c)
 
 static struct stretch stretch_of(const struct afz_case *c)
 {
-        struct stretch s = {.from_ms = last_attempt(c->flight),
+        struct stretch s = {.from_ms = afz_end_last_start(c->flight),
                             .to_ms = UINT32_MAX,
                             .met_line = ended_for_memory(c)};
         /* What happens after it was told to end is no growth of its own. */
@@ -184,7 +176,7 @@ static double shared_growth(const struct afz_flight *flight, const struct afz_tr
 /* What grew is about what read() handed out: data that is being loaded. */
 static bool loads(const struct afz_flight *flight, const struct afz_trend *trend)
 {
-        double growth = (double)(trend->floor_last - trend->floor_first);
+        double growth = (double)trend->floor_last - (double)trend->floor_first;
         double read = rose(
                 afz_track_column(afz_flight_one(flight, AFZ_KIND_JOB), AFZ_JOB_READ_CALLS), trend);
         return read > rule.reads_least * growth && read < rule.reads_most * growth;
@@ -223,18 +215,21 @@ static void put_who(const struct grower *who, char *buf, size_t cap)
 
 static void note_growth(const struct afz_trend *trend, struct afz_verdict *v)
 {
-        afz_verdict_note(v,
-                         "what it never gave back rose from %s to %s in %s, and did so in nearly "
-                         "each of %u stretches of that, by %s to %s a second",
-                         SIZE(trend->floor_first), SIZE(trend->floor_last),
-                         LASTS(trend->to_ms - trend->from_ms), trend->blocks,
-                         SIZE(trend->slope_low), SIZE(trend->slope_high));
+        const char *low = SIZE(trend->slope_low), *high = SIZE(trend->slope_high);
+        bool same = strcmp(low, high) == 0;
+        afz_verdict_note(
+                v,
+                "the memory that it keeps rose from %s to %s in %s: by %s%s%s a second, in "
+                "nearly all of %u stretches of that time",
+                SIZE(trend->floor_first), SIZE(trend->floor_last),
+                LASTS(trend->to_ms - trend->from_ms), low, same ? "" : " to ", same ? "" : high,
+                trend->blocks);
 }
 
 static void note_who(const struct afz_case *c, const struct afz_trend *trend,
                      const struct grower *who, struct afz_verdict *v)
 {
-        double growth = (double)(trend->floor_last - trend->floor_first);
+        double growth = (double)trend->floor_last - (double)trend->floor_first;
         double shared = shared_growth(c->flight, trend);
         char name[80];
         if (who->track && who->role_bytes > rule.named_share * growth) {
@@ -252,7 +247,7 @@ static void note_who(const struct afz_case *c, const struct afz_trend *trend,
 static void put_fix(const struct afz_case *c, const struct afz_trend *trend,
                     const struct grower *who, struct afz_verdict *v)
 {
-        double growth = (double)(trend->floor_last - trend->floor_first);
+        double growth = (double)trend->floor_last - (double)trend->floor_first;
         const char *fix =
                 "look for what every step adds to and nothing empties: a list that keeps tensors "
                 "(store loss.item(), not loss; .detach() what you keep), a cache without a limit, "
@@ -286,7 +281,7 @@ static bool line_of(const struct afz_flight *flight, int64_t *ret)
 bool afz_leak_forecast(const struct afz_flight *flight, enum afz_trend_when when,
                        struct afz_trend *ret_trend, struct afz_forecast *ret)
 {
-        struct stretch s = {.from_ms = last_attempt(flight), .to_ms = UINT32_MAX};
+        struct stretch s = {.from_ms = afz_end_last_start(flight), .to_ms = UINT32_MAX};
         int64_t line;
         *ret_trend = trend_of(flight, afz_flight_need(flight), &s, when);
         return line_of(flight, &line) && afz_forecast_of(ret_trend, line, ret);
@@ -348,7 +343,7 @@ static bool may_be_loading(const struct afz_flight *flight, const struct afz_tre
 static double confidence_of(const struct afz_trend *trend, const struct stretch *s, bool is_short,
                             enum afz_work work)
 {
-        double growth = (double)(trend->floor_last - trend->floor_first);
+        double growth = (double)trend->floor_last - (double)trend->floor_first;
         double sure = trend->lived_s < 60    ? rule.brief
                       : trend->lived_s < 300 ? rule.minutes
                                              : rule.longer;
@@ -413,7 +408,7 @@ static void say_process(const struct afz_case *c, const struct afz_trend *tree,
         const struct afz_track *track;
         for (size_t at = 0; (track = afz_flight_next(c->flight, AFZ_KIND_PROC, &at));) {
                 struct afz_trend trend = trend_of(c->flight, need_of(track), s, when);
-                double growth = (double)(trend.floor_last - trend.floor_first);
+                double growth = (double)trend.floor_last - (double)trend.floor_first;
                 if (trend.growth == AFZ_GROWTH_LEAK && growth > who.bytes &&
                     growth > rule.process_share * (double)tree->floor_last) {
                         top = trend;

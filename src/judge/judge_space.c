@@ -23,6 +23,7 @@ static const struct {
         int64_t nothing_bytes; /* the next write fails */
         int64_t few_files;     /* inodes left */
         int64_t fell_bytes;    /* under a run that ended well, at the least */
+        uint32_t unseen_ms;    /* from the last look to the end of a run that failed, at most */
         /* /dev/shm. */
         double shm_full;   /* used by all of it */
         double shm_bus;    /* with a SIGBUS, this is enough */
@@ -42,6 +43,7 @@ static const struct {
         .nothing_bytes = MIB,    /* less than any checkpoint */
         .few_files = 16,
         .fell_bytes = 16 * MIB, /* else it was full before, and the run did not mind */
+        .unseen_ms = 3000,      /* sizes are read once a second, later on a busy machine */
         .shm_full = 0.95,       /* the next batch finds no room */
         .shm_bus = 0.80,        /* the reading may be a batch old */
         .shm_own = 0.5,         /* half of it or more is the job's */
@@ -121,7 +123,7 @@ static bool is_filling(const struct afz_flight *f, const struct afz_track *fs, s
 /* Whether that is worth a word: a run that writes its results, and is done, is no danger. */
 static bool is_danger(const struct afz_case *c, const struct filling *f)
 {
-        if ((double)f->left < (double)f->total * rule.low_share)
+        if ((double)f->left < (double)f->total * rule.low_share && f->left_s < rule.soon_s)
                 return true;
         if (ended_well(c))
                 return f->left_s < rule.act_s &&
@@ -193,7 +195,8 @@ void afz_judge_log_growth(const struct afz_case *c, struct afz_outcome *ret)
 struct fullness {
         const struct afz_track *fs;
         int64_t left, total;
-        bool files; /* it is inodes that ran out */
+        bool files;  /* it is inodes that ran out */
+        bool unseen; /* by how it fell until the last look, which was before the end */
         uint32_t t_ms;
 };
 
@@ -205,13 +208,28 @@ static uint32_t time_of_least(const struct afz_column *column, int64_t least)
         return 0;
 }
 
+/* Whether what was left at the last look was gone by the end of a run that failed, at the rate of
+ * the two steps before: a fast writer fills the rest between two looks. */
+static bool fell_to_nothing(const struct afz_case *c, const struct afz_column *available)
+{
+        if (ended_well(c) || c->facts.end.how != AFZ_END_EXIT || available->count < 3)
+                return false;
+        const struct afz_point *p = &available->point[available->count - 3];
+        uint32_t end = c->flight->end_ms;
+        if (end <= p[2].t_ms || end - p[2].t_ms > rule.unseen_ms || p[1].t_ms <= p[0].t_ms ||
+            p[2].t_ms <= p[1].t_ms || p[1].mean >= p[0].mean || p[2].mean >= p[1].mean)
+                return false;
+        double per_ms = ((double)p[0].mean - (double)p[2].mean) / (double)(p[2].t_ms - p[0].t_ms);
+        return (double)p[2].mean <= per_ms * (double)(end - p[2].t_ms);
+}
+
 static bool is_full(const struct afz_case *c, const struct afz_track *fs, struct fullness *ret)
 {
         const struct afz_column *available = afz_track_column(fs, AFZ_FS_AVAILABLE);
         const struct afz_column *inodes = afz_track_column(fs, AFZ_FS_FILES_FREE);
         struct fullness one = {.fs = fs};
         int64_t files, most;
-        if (is_in_memory(fs) || !is_written_to(fs) || !last_of(fs, AFZ_FS_TOTAL, &one.total) ||
+        if (is_shm(fs) || !is_written_to(fs) || !last_of(fs, AFZ_FS_TOTAL, &one.total) ||
             one.total <= 0 || !afz_column_least(available, 0, UINT32_MAX, &one.left) ||
             !afz_column_most(available, 0, UINT32_MAX, &most) || one.left < 0)
                 return false;
@@ -219,7 +237,8 @@ static bool is_full(const struct afz_case *c, const struct afz_track *fs, struct
         if (line > (double)rule.full_bytes)
                 line = (double)rule.full_bytes;
         one.files = afz_column_least(inodes, 0, UINT32_MAX, &files) && files < rule.few_files;
-        if ((double)one.left >= line && !one.files)
+        one.unseen = (double)one.left >= line && !one.files && fell_to_nothing(c, available);
+        if ((double)one.left >= line && !one.files && !one.unseen)
                 return false;
         if (!one.files && ended_well(c) &&
             (double)most - (double)one.left < (double)rule.fell_bytes)
@@ -227,6 +246,33 @@ static bool is_full(const struct afz_case *c, const struct afz_track *fs, struct
         one.t_ms = time_of_least(one.files ? inodes : available, one.files ? files : one.left);
         *ret = one;
         return true;
+}
+
+static void say_full(const struct afz_case *c, const struct fullness *f, bool fails,
+                     struct afz_verdict *v)
+{
+        if (f->files)
+                snprintf(v->summary, sizeof v->summary,
+                         "%.80s, where it writes, has no room for more files (inodes), whatever "
+                         "space is left",
+                         f->fs->name);
+        else if (f->unseen)
+                snprintf(v->summary, sizeof v->summary,
+                         "%.80s, where it writes, ran full: %s of %s were left %s before the end, "
+                         "and it was filling faster than that",
+                         f->fs->name, SIZE(f->left), SIZE(f->total),
+                         LASTS(c->flight->end_ms - f->t_ms));
+        else
+                snprintf(v->summary, sizeof v->summary,
+                         "%.80s, where it writes, %s full: %s of %s left", f->fs->name,
+                         fails ? "is" : "is nearly", SIZE(f->left), SIZE(f->total));
+        snprintf(v->fix, sizeof v->fix, "%s",
+                 f->files ? "remove folders of many small files (`du --inodes -x`), or write them "
+                            "elsewhere"
+                 : is_in_memory(f->fs)
+                         ? "write to a disk instead: this file system lies in memory, and is small"
+                         : "remove old checkpoints, logs and caches (`du -xh --max-depth=2` shows "
+                           "the large ones), or write to a larger disk");
 }
 
 void afz_judge_disk_full(const struct afz_case *c, struct afz_outcome *ret)
@@ -239,29 +285,17 @@ void afz_judge_disk_full(const struct afz_case *c, struct afz_outcome *ret)
                         worst = one;
         if (!worst.fs)
                 return;
-        bool fails = worst.files || worst.left < rule.nothing_bytes;
+        bool in_memory = is_in_memory(worst.fs);
+        bool fails = worst.files || worst.unseen || worst.left < rule.nothing_bytes;
         struct afz_verdict *v = afz_outcome_add(
                 ret, "disk-full", ended_well(c) || !fails ? AFZ_LEVEL_WARN : AFZ_LEVEL_ACT,
-                fails ? rule.sure : rule.told);
+                fails && !worst.unseen ? rule.sure : rule.told);
         if (!v)
                 return;
         v->from_ms = worst.t_ms;
         v->to_ms = c->flight->end_ms;
-        if (worst.files)
-                snprintf(v->summary, sizeof v->summary,
-                         "%.80s, where it writes, has no room for more files (inodes), whatever "
-                         "space is left",
-                         worst.fs->name);
-        else
-                snprintf(v->summary, sizeof v->summary,
-                         "%.80s, where it writes, %s full: %s of %s left", worst.fs->name,
-                         fails ? "is" : "is nearly", SIZE(worst.left), SIZE(worst.total));
-        snprintf(v->fix, sizeof v->fix,
-                 worst.files ? "remove folders of many small files (`du --inodes -x`), or write "
-                               "them elsewhere"
-                             : "remove old checkpoints, logs and caches (`du -xh --max-depth=2` "
-                               "shows the large ones), or write to a larger disk");
-        note_writer(c->flight, AFZ_PROC_WRITTEN, v);
+        say_full(c, &worst, fails, v);
+        note_writer(c->flight, in_memory ? AFZ_PROC_WRITE_CALLS : AFZ_PROC_WRITTEN, v);
 }
 
 /* ---- shm-full ---- */

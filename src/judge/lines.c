@@ -86,10 +86,10 @@ static uint64_t headroom_of(uint64_t bytes)
 
 struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_total_bytes)
 {
-        uint64_t slow = budget->ram_bytes;
-        if (budget->swap_bytes > 0)
-                slow -= percent(headroom_of(slow), limit.slow_percent);
-        uint64_t hard = plus(slow, budget->swap_bytes - budget->swap_bytes / limit.swap_last_part);
+        uint64_t kept = headroom_of(budget->ram_bytes); /* of RAM, to save in */
+        uint64_t slow = budget->ram_bytes - percent(kept, limit.slow_percent);
+        uint64_t hard = plus(budget->ram_bytes - kept,
+                             budget->swap_bytes - budget->swap_bytes / limit.swap_last_part);
         if (hard < budget->ram_bytes) /* an allowance too small to matter */
                 hard = budget->ram_bytes;
         uint64_t room = headroom_of(hard);

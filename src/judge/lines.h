@@ -13,13 +13,13 @@
 #include "hold.h"
 
 struct afz_lines {
-        uint64_t act_bytes;  /* of need: the ladder begins */
-        uint64_t stop_bytes; /* of need: no later look is certain to come in time */
-        uint64_t
-                hard_bytes; /* of need: the budget, or with a swap allowance slow plus most of that:
-                             * pages on their way to a slow disk are still in RAM, and a job that
-                             * has its RAM full of them is killed at the limit with swap to spare */
-        uint64_t low_bytes; /* of MemAvailable: the machine is short; 0: never */
+        uint64_t act_bytes;   /* of need: the ladder begins */
+        uint64_t stop_bytes;  /* of need: no later look is certain to come in time */
+        uint64_t hard_bytes;  /* of need: the budget, or with a swap allowance RAM less its headroom
+                               * plus most of that:  pages on their way to a slow disk are still in
+                               * RAM, and a job that  has its RAM full of them is killed at the limit
+                               * with swap to spare */
+        uint64_t low_bytes;   /* of MemAvailable: the machine is short; 0: never */
         uint64_t total_bytes; /* RAM of the machine; 0: not known */
         uint64_t slow_bytes;  /* of RAM: where the kernel begins to push out, and lets the job grow
                                * no faster than that; UINT64_MAX: it does not */

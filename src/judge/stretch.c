@@ -5,11 +5,13 @@ static const struct {
         uint32_t stand_ms; /* longest time that one reading stands for */
         uint32_t gap_ms;   /* between two readings of the job, beyond which it did not live */
         uint32_t pace_ms;  /* over which a counter's rate is taken */
+        size_t ends;       /* readings in the tail from which a quiet is looked for */
 } at = {
         .slot_ms = 5000,  /* the slowest sense (threads) looks each 5 s */
         .stand_ms = 5000, /* the same */
         .gap_ms = 15000,  /* a machine that thrashes can hold the scout up for ten seconds */
         .pace_ms = 5000,  /* CPU time comes in ticks of 10 ms: 0.2 % of a core over 5 s */
+        .ends = 512,      /* a tail has a hundred; one that was made to deceive, millions */
 };
 
 static uint32_t end_of(const struct afz_point *p)
@@ -260,7 +262,7 @@ struct afz_quiet afz_column_quiet(const struct afz_column *counter, double per_s
                 return best;
         const struct afz_point *last = &counter->point[counter->count - 1];
         for (size_t end = counter->count; end-- > 1;) {
-                if (apart(&counter->point[end], last) > tail_ms)
+                if (apart(&counter->point[end], last) > tail_ms || counter->count - end > at.ends)
                         break;
                 struct afz_quiet q = quiet_until(counter, end, per_s);
                 if (best.cut == AFZ_QUIET_UNKNOWN || length(&q) > length(&best))

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So far back a mark is put into its place at once. A file that was made to deceive could else have
+ * each before all others, and be read for hours. */
+enum { MARKS_BACK = 256 };
+
 /* Room for one more, by doubling. */
 static int make_room(void **array, size_t count, size_t *cap, size_t size)
 {
@@ -237,8 +241,21 @@ static int settle_column(struct afz_column *column)
         return 0;
 }
 
+static int compare_marks(const void *a, const void *b)
+{
+        const struct afz_mark *x = a, *y = b;
+        if (x->t_ms != y->t_ms)
+                return x->t_ms < y->t_ms ? -1 : 1;
+        if (x->kind != y->kind)
+                return x->kind < y->kind ? -1 : 1;
+        return (x->code > y->code) - (x->code < y->code);
+}
+
 int afz_flight_settle(struct afz_flight *flight)
 {
+        if (flight->marks_mixed)
+                qsort(flight->mark, flight->marks, sizeof *flight->mark, compare_marks);
+        flight->marks_mixed = false;
         for (size_t i = 0; i < flight->tracks; i++)
                 for (size_t c = 0; c < flight->track[i].columns; c++) {
                         int r = settle_column(&flight->track[i].column[c]);
@@ -259,9 +276,13 @@ int afz_flight_mark(struct afz_flight *flight, uint32_t t_ms, enum afz_mark_kind
                 return -ENOMEM;
         }
         /* They come nearly in order: guard and scout each tell their own. */
-        size_t at = flight->marks++;
-        while (at > 0 && flight->mark[at - 1].t_ms > t_ms)
+        size_t at = flight->marks++, furthest = at > MARKS_BACK ? at - MARKS_BACK : 0;
+        while (at > furthest && flight->mark[at - 1].t_ms > t_ms)
                 at--;
+        if (at > 0 && flight->mark[at - 1].t_ms > t_ms) {
+                flight->marks_mixed = true;
+                at = flight->marks - 1;
+        }
         memmove(&flight->mark[at + 1], &flight->mark[at],
                 (flight->marks - 1 - at) * sizeof *flight->mark);
         flight->mark[at] =
@@ -385,6 +406,6 @@ bool afz_column_rate(const struct afz_column *column, uint32_t from_ms, uint32_t
         double ms = (double)(b->t_ms + b->span_ms) - (double)(a->t_ms + a->span_ms);
         if (ms <= 0 || b->mean < a->mean)
                 return false;
-        *ret = (double)(b->mean - a->mean) * 1000 / ms;
+        *ret = ((double)b->mean - (double)a->mean) * 1000 / ms;
         return true;
 }

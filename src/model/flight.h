@@ -77,6 +77,7 @@ struct afz_flight {
         size_t slots;
         size_t marks, marks_cap;
         struct afz_mark *mark; /* by time */
+        bool marks_mixed;      /* not yet: afz_flight_settle() puts them in order */
         uint32_t end_ms;       /* of the last thing known */
         bool ended;            /* the recording was closed in order */
         uint32_t holes;        /* parts that were damaged and left out */
@@ -109,7 +110,7 @@ struct afz_column *afz_flight_column(struct afz_track *track, enum afz_metric me
 void afz_flight_seen(struct afz_flight *flight, struct afz_track *track, uint32_t from_ms,
                      uint32_t to_ms);
 
-/* In any order. */
+/* In nearly any order: who tells of what is hundreds of marks back, too, must settle it. */
 int afz_flight_mark(struct afz_flight *flight, uint32_t t_ms, enum afz_mark_kind kind, int64_t code,
                     const char *text, size_t text_len);
 

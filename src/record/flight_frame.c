@@ -156,8 +156,10 @@ static int look_at(struct afz_frames *f, uint64_t at, struct afz_frame *ret)
         n = fill(f, at, AFZ_FRAME_HEAD + len, &p);
         if (n < 0)
                 return (int)n;
-        if ((size_t)n < AFZ_FRAME_HEAD + len)
+        if ((size_t)n < AFZ_FRAME_HEAD + len) {
+                f->in_vain += (size_t)n;
                 return CUT;
+        }
         if (get_u32(p + 12) != sum_of(p, p + AFZ_FRAME_HEAD, len)) {
                 f->in_vain += len;
                 return DAMAGED;

@@ -44,7 +44,7 @@ struct afz_frames {
         unsigned char *buf; /* bytes of the file from buf_at on */
         uint64_t buf_at;
         size_t have, cap;
-        uint64_t in_vain; /* bytes that were summed up for nothing */
+        uint64_t in_vain; /* bytes that were read or summed up for nothing */
         uint32_t holes;
 };
 

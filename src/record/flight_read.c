@@ -14,6 +14,12 @@
 
 enum { WHY_CAP = 256 };
 
+/* A day of a job of 32 processes has 20 million points. A file that was made to deceive has a
+ * hundred of them in each of its bytes: what is beyond this, in points (32 bytes), is not read. */
+#define POINTS_MOST      (UINT64_C(1) << 26)
+#define POINTS_PER_TRACK 16
+#define POINTS_PER_MARK  4
+
 __attribute__((format(printf, 3, 4))) static int say(char *why, int r, const char *fmt, ...)
 {
         va_list args;
@@ -83,7 +89,13 @@ static int take_frame(struct reading *r, const struct afz_frame *frame)
                 break;
         }
         r->damaged += err == -EBADMSG;
-        return err == -EBADMSG ? 0 : err;
+        if (err < 0 && err != -EBADMSG)
+                return err;
+        return r->sink.points + r->flight.tracks * POINTS_PER_TRACK +
+                                       r->flight.marks * POINTS_PER_MARK >
+                               POINTS_MOST
+                       ? -EFBIG
+                       : 0;
 }
 
 /* Without the first frame the numbers mean what ours do, or nothing. */
@@ -128,6 +140,8 @@ static int read_fd(int fd, const char *name, bool (*wanted)(enum afz_metric metr
                 if (err == -EBADMSG)
                         return say(why, err,
                                    "%s is damaged at its start, and of another Antifreeze", name);
+                if (err == -EFBIG)
+                        return say(why, err, "%s holds more than can be looked at", name);
                 return say(why, err, "%s cannot be read (%s)", name, strerror(-err));
         }
         *ret = r.flight;

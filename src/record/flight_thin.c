@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -122,6 +123,9 @@ static int flush_all(struct thinning *t)
         if (r < 0 || t->marks_told)
                 return r;
         t->marks_told = true;
+        r = afz_flight_settle(&t->marks);
+        if (r < 0)
+                return r;
         afz_marks_thin(&t->marks);
         return afz_marks_write(&t->marks, emit_marks, t);
 }
@@ -251,12 +255,25 @@ static int copy(struct thinning *t)
         return r;
 }
 
+/* The next run in the same --run-dir may have begun its own while we wait for the disk with ours.
+ */
+static bool is_still_there(const struct afz_flight_writer *w)
+{
+        struct stat ours, named;
+        return fstat(w->fd, &ours) == 0 &&
+               fstatat(w->dir_fd, AFZ_FLIGHT_NAME, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+               ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+}
+
 /* The new file takes the old one's place. */
 static int install(struct thinning *t)
 {
         struct afz_flight_writer *w = t->writer;
-        if (fsync(t->fd) < 0 ||
-            renameat(w->dir_fd, AFZ_FLIGHT_NAME ".new", w->dir_fd, AFZ_FLIGHT_NAME) < 0)
+        if (fsync(t->fd) < 0)
+                return -errno;
+        if (!is_still_there(w))
+                return -ESTALE;
+        if (renameat(w->dir_fd, AFZ_FLIGHT_NAME ".new", w->dir_fd, AFZ_FLIGHT_NAME) < 0)
                 return -errno;
         close(w->fd);
         w->fd = t->fd;

@@ -260,7 +260,8 @@ static void tell_arguments(struct telling *t, const char *before, const char *no
         }
         if (t->arguments > SHOWN) {
                 next(t);
-                afz_out_fmt(t->out, "%u more arguments", t->arguments - SHOWN);
+                afz_out_fmt(t->out, "%u more argument%s", t->arguments - SHOWN,
+                            t->arguments - SHOWN == 1 ? "" : "s");
         }
         free(a);
         free(b);

@@ -136,7 +136,7 @@ int afz_run_known_parse(struct afz_span text, struct afz_run_known *ret);
  * nobody holds it. */
 int afz_run_retell(const struct afz_run_ref *ref, const struct afz_run_known *known);
 
-/* verdict.txt or verdict.json, as it is. */
+/* verdict.json as it is; verdict.txt with control characters as '?'. */
 int afz_run_tell_file(const struct afz_run_ref *ref, bool json, struct afz_out *out);
 
 /* Writes what verdict.txt or verdict.json say, made from the run's page while it lives; nothing is

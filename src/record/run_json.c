@@ -15,15 +15,6 @@ static void json_fraction(struct afz_json *j, double v)
         j->comma = true;
 }
 
-static void json_bytes(struct afz_json *j, const char *key, uint64_t bytes)
-{
-        afz_json_key(j, key);
-        if (bytes == UINT64_MAX)
-                afz_json_null(j);
-        else
-                afz_json_u64(j, bytes);
-}
-
 static void json_end(struct afz_json *j, const struct afz_end *end)
 {
         afz_json_key(j, "end");
@@ -101,8 +92,10 @@ static void json_extras(struct afz_json *j, const struct afz_run_page *page, uin
                 afz_json_u64(j, page->did[i]);
         }
         afz_json_close(j, '}');
-        json_bytes(j, "budget_bytes", has_budget ? page->budget_bytes : UINT64_MAX);
-        json_bytes(j, "swap_bytes", has_budget ? page->swap_bytes : UINT64_MAX);
+        afz_json_key(j, "budget_bytes"),
+                afz_json_known_u64(j, has_budget ? page->budget_bytes : UINT64_MAX);
+        afz_json_key(j, "swap_bytes"),
+                afz_json_known_u64(j, has_budget ? page->swap_bytes : UINT64_MAX);
         afz_json_key(j, "cmd"), afz_json_str(j, page->cmd);
         afz_json_key(j, "started"), afz_json_str(j, started[0] ? started : NULL);
         afz_json_key(j, "duration_s");
@@ -160,8 +153,8 @@ void afz_run_put_json(struct afz_out *out, const struct afz_run_page *page,
         afz_json_key(&j, "run"), afz_json_str(&j, page->id);
         json_end(&j, &outcome->end);
         afz_json_key(&j, "peak"), afz_json_open(&j, '{');
-        json_bytes(&j, "ram_bytes", page->peak_bytes);
-        json_bytes(&j, "gpu_bytes", gpu == 0 ? AFZ_GPU_UNKNOWN : gpu);
+        afz_json_key(&j, "ram_bytes"), afz_json_known_u64(&j, page->peak_bytes);
+        afz_json_key(&j, "gpu_bytes"), afz_json_known_u64(&j, gpu == 0 ? AFZ_GPU_UNKNOWN : gpu);
         afz_json_close(&j, '}');
         afz_json_key(&j, "tier"), afz_json_str(&j, afz_tier_name((enum afz_tier)page->tier));
         afz_json_key(&j, "cost"), afz_json_open(&j, '{');

@@ -252,7 +252,7 @@ static void take_page(struct afz_json_value doc, struct afz_run_known *ret)
         take_seconds(doc, "duration_s", 1e9, 9e18, &duration_ns);
         ret->duration_ns = (uint64_t)duration_ns;
         if (afz_json_member(doc, "cost", &v) && afz_json_member(v, "cpu_fraction", &item) &&
-            afz_json_get_double(item, &cost) && cost >= 0 && cost < 1e4)
+            afz_json_get_double(item, &cost) && cost >= 0 && cost * duration_ns < 9e18)
                 page->cpu_ns = (uint64_t)(cost * duration_ns);
 }
 

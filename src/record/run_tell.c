@@ -10,9 +10,23 @@
 #include "run_home.h"
 #include "run_state.h"
 
+/* A folder may come from anybody, and what is told goes to a terminal. */
+static void make_safe(char *text, size_t n, unsigned char *before)
+{
+        for (size_t i = 0; i < n; i++) {
+                unsigned char c = (unsigned char)text[i];
+                /* U+0080 to U+009F are controls, too. */
+                if ((c < 0x20 && c != '\n') || c == 0x7f ||
+                    (*before == 0xc2 && c >= 0x80 && c <= 0x9f))
+                        text[i] = '?';
+                *before = c;
+        }
+}
+
 int afz_run_tell_file(const struct afz_run_ref *ref, bool json, struct afz_out *out)
 {
         char path[AFZ_RUN_PATH_CAP + 16], buf[4096];
+        unsigned char before = 0;
         ssize_t n;
         if (!ref->dir[0] || afz_path(path, sizeof path, "%s/%s", ref->dir,
                                      json ? "verdict.json" : "verdict.txt") < 0)
@@ -20,8 +34,11 @@ int afz_run_tell_file(const struct afz_run_ref *ref, bool json, struct afz_out *
         int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        while ((n = read(fd, buf, sizeof buf)) > 0)
+        while ((n = read(fd, buf, sizeof buf)) > 0) {
+                if (!json)
+                        make_safe(buf, (size_t)n, &before);
                 afz_out_bytes(out, buf, (size_t)n);
+        }
         int r = n < 0 ? -errno : 0;
         close(fd);
         return r;

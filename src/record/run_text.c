@@ -9,10 +9,13 @@
 #include "quantity.h"
 #include "run.h"
 #include "run_words.h"
+#include "secret.h"
 #include "span.h"
 
 /* Evidence of the first verdict in the short form: the best comes first, and more is not read. */
 enum { SHORT_EVIDENCE = 3 };
+
+#define SHORT_RUN_NS UINT64_C(10000000000)
 
 /* Where a row is turned over: an ordinary terminal, less the title. */
 enum { TITLE_COLUMNS = 13, TEXT_COLUMNS = 80 - TITLE_COLUMNS };
@@ -31,12 +34,12 @@ static size_t line_length(const char *text)
         return text[n] == '\0' && columns <= TEXT_COLUMNS ? n : blank ? blank : n;
 }
 
-/* A command line stays on one line: it is to be copied, and --paste takes it out. */
+/* A command line stays on one line, and --paste takes it out. What people show to others has no
+ * passwords in it. */
 static void put_command(struct afz_out *out, const char *cmd)
 {
         char safe[AFZ_RUN_CMD_CAP];
-        afz_span_copy(afz_span_str(cmd), safe, sizeof safe);
-        afz_out_fmt(out, "  %-10s %s\n", "command", safe);
+        afz_out_fmt(out, "  %-10s %s\n", "command", afz_secret_text(cmd, safe, sizeof safe));
 }
 
 void afz_run_put_row(struct afz_out *out, const char *title, const char *text)
@@ -183,23 +186,35 @@ static void put_did(struct afz_out *out, const struct afz_run_page *page, bool f
                 afz_run_put_row(out, "did", at ? text : "nothing: it was not needed");
 }
 
-static void put_time(struct afz_out *out, const struct afz_run_page *page, uint64_t duration_ns,
-                     bool full)
+/* What we took ourselves. Of a short run most is the start and the end: no share to go by. */
+static const char *cost_words(const struct afz_run_page *page, uint64_t duration_ns, char *buf,
+                              size_t cap)
 {
-        char took[AFZ_DURATION_TEXT_CAP], started[40] = "", cost[64] = "", text[160];
+        char took[AFZ_DURATION_TEXT_CAP];
         uint64_t parts = (uint64_t)(afz_run_cost(page, duration_ns) * 1e4 + 0.5);
+        if (duration_ns < SHORT_RUN_NS)
+                snprintf(buf, cap, "; Antifreeze took %s of processor time",
+                         afz_format_duration(took, sizeof took, page->cpu_ns));
+        else
+                snprintf(buf, cap, "; Antifreeze took %" PRIu64 ".%02" PRIu64 " %% of a core",
+                         parts / 100, parts % 100);
+        return buf;
+}
+
+static void put_time(struct afz_out *out, const struct afz_run_page *page, uint64_t duration_ns,
+                     bool running, bool full)
+{
+        char took[AFZ_DURATION_TEXT_CAP], started[40] = "", cost[80] = "", text[192];
         time_t s = (time_t)page->started_s;
         struct tm tm;
 
         if (localtime_r(&s, &tm))
                 strftime(started, sizeof started, ", from %Y-%m-%d %H:%M:%S", &tm);
         if (full)
-                snprintf(cost, sizeof cost,
-                         "; Antifreeze took %" PRIu64 ".%02" PRIu64 " %% of a core", parts / 100,
-                         parts % 100);
+                cost_words(page, duration_ns, cost, sizeof cost);
         snprintf(text, sizeof text, "%s%s%s", afz_format_duration(took, sizeof took, duration_ns),
                  started, cost);
-        afz_run_put_row(out, "took", text);
+        afz_run_put_row(out, running ? "so far" : "took", text);
 }
 
 static void put_tier(struct afz_out *out, const struct afz_run_page *page)
@@ -240,7 +255,7 @@ static void put_text(struct afz_out *out, const struct afz_run_page *page,
         put_did(out, page, full);
         if (full)
                 put_tier(out, page);
-        put_time(out, page, duration_ns, full);
+        put_time(out, page, duration_ns, running, full);
         put_command(out, page->cmd);
 }
 

@@ -6,7 +6,9 @@
 /* What Antifreeze took, of one core. */
 static inline double afz_run_cost(const struct afz_run_page *page, uint64_t duration_ns)
 {
-        return duration_ns == 0 ? 0 : (double)page->cpu_ns / (double)duration_ns;
+        const double most = 1e4; /* cores: beyond any machine, and what is made of it fits */
+        double cost = duration_ns == 0 ? 0 : (double)page->cpu_ns / (double)duration_ns;
+        return cost < most ? cost : most;
 }
 
 /* Under --policy watch there is none. */

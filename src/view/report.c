@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "report_parts.h"
+#include "secret.h"
 
 static void put_head(struct afz_out *out, const struct afz_report *report)
 {
@@ -23,13 +24,16 @@ static void put_head(struct afz_out *out, const struct afz_report *report)
 
 static void put_title(struct afz_out *out, const struct afz_report *report)
 {
-        char time[AFZ_REPORT_TEXT_CAP], started[64] = "";
+        char time[AFZ_REPORT_TEXT_CAP], started[64] = "", cmd[1536];
         time_t s = (time_t)report->started_s;
         struct tm tm;
         if (s > 0 && localtime_r(&s, &tm))
                 strftime(started, sizeof started, "%e %B %Y, %H:%M %Z", &tm);
         afz_out_str(out, "<header>\n<p class=\"brand\">Antifreeze</p>\n<h1><code>");
-        afz_report_text(out, report->cmd[0] ? report->cmd : "(the command is not known)", 1500);
+        afz_report_text(out,
+                        report->cmd[0] ? afz_secret_text(report->cmd, cmd, sizeof cmd)
+                                       : "(the command is not known)",
+                        1500);
         afz_out_str(out, "</code></h1>\n<p class=\"meta\">");
         if (started[0])
                 afz_out_fmt(out, "<span>%s</span> ", started[0] == ' ' ? started + 1 : started);

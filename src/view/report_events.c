@@ -7,8 +7,9 @@
 
 /* Deeds of one kind that are closer together than this part of the run are told as one. */
 #define TOGETHER_PART 100
-/* A deed that was told within this time is not told twice. */
-#define TOLD_MS 250
+/* A deed that was told within this time, and so many marks, is not told twice. */
+#define TOLD_MS    250
+#define TOLD_MARKS 64
 /* A word before a colon is not longer than this. */
 #define WORD_LONGEST 20
 
@@ -144,10 +145,12 @@ static bool was_told(const struct afz_flight *flight, size_t at)
         const char *word = mark->kind == AFZ_MARK_ATTEMPT  ? "start"
                            : mark->code == AFZ_ACTION_TELL ? "warn"
                                                            : deed_of(mark)->word;
-        for (size_t i = at; i-- > 0 && mark->t_ms - flight->mark[i].t_ms <= TOLD_MS;)
+        for (size_t i = at;
+             i-- > 0 && at - i <= TOLD_MARKS && mark->t_ms - flight->mark[i].t_ms <= TOLD_MS;)
                 if (is_word_for(&flight->mark[i], word))
                         return true;
-        for (size_t i = at + 1; i < flight->marks && flight->mark[i].t_ms - mark->t_ms <= TOLD_MS;
+        for (size_t i = at + 1; i < flight->marks && i - at <= TOLD_MARKS &&
+                                flight->mark[i].t_ms - mark->t_ms <= TOLD_MS;
              i++)
                 if (is_word_for(&flight->mark[i], word))
                         return true;

@@ -66,8 +66,7 @@ static void wait_tile(struct afz_out *out, const struct afz_report_picture *pict
                  strncmp(s->name, "all of the job", 14) == 0
                          ? "all of the job, waiting for memory"
                          : "all of the machine, waiting for memory");
-        tile(out, "Stood still", afz_report_time(value, (uint64_t)(s->line.total * 1000 + 0.5)),
-             below);
+        tile(out, "Stood still", afz_report_value(value, AFZ_REPORT_SECONDS, s->line.total), below);
 }
 
 static double own_fraction(const struct afz_report *report)

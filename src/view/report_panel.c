@@ -277,8 +277,9 @@ static void add_steps(struct afz_report_panel *panel, const struct afz_flight *f
                         continue;
                 if (!s)
                         s = afz_report_series_add(panel, "time of a step", "c1", end_ms);
-                int64_t steps = before ? mark->code - before->code : 0;
-                if (s && before && steps > 0 && mark->t_ms > before->t_ms) {
+                int64_t steps;
+                if (s && before && !__builtin_sub_overflow(mark->code, before->code, &steps) &&
+                    steps > 0 && mark->t_ms > before->t_ms) {
                         double seconds = (mark->t_ms - before->t_ms) / 1000.0 / (double)steps;
                         afz_report_line_span(&s->line, before->t_ms, mark->t_ms, seconds, seconds,
                                              seconds);

@@ -6,6 +6,7 @@
 
 #include "report_parts.h"
 #include "role.h"
+#include "secret.h"
 
 /* The largest ones; the rest is counted. */
 enum { ROWS = 24, DEEPEST = 8 };
@@ -150,13 +151,16 @@ static void put_row(struct afz_out *out, const struct row *row, uint32_t end_ms,
 {
         const struct afz_track *t = row->track;
         char value[AFZ_REPORT_TEXT_CAP], time[AFZ_REPORT_TEXT_CAP], from[AFZ_REPORT_TEXT_CAP];
+        char detail[512];
         int64_t role = AFZ_ROLE_OTHER;
         uint32_t lived = t->last_ms > t->first_ms ? t->last_ms - t->first_ms : 0;
 
         (void)afz_column_last(afz_track_column(t, AFZ_PROC_ROLE), UINT32_MAX, &role);
         afz_out_fmt(out, "<tr><th scope=\"row\" class=\"d%d\"><span class=\"name\" title=\"",
                     row->depth);
-        afz_report_text(out, t->detail[0] ? t->detail : t->name, 300);
+        afz_report_text(out,
+                        t->detail[0] ? afz_secret_text(t->detail, detail, sizeof detail) : t->name,
+                        300);
         afz_out_str(out, "\">");
         afz_report_text(out, t->name, 40);
         afz_out_fmt(out, "</span> <small>%llu", (unsigned long long)t->subject.id);
