@@ -481,7 +481,7 @@ static bool judge_deadlock(const struct scene *s, const struct steps *st, struct
                 afz_outcome_add(ret, "hang:deadlock", seen ? AFZ_LEVEL_ACT : AFZ_LEVEL_WARN,
                                 seen                             ? 0.92
                                 : quiet_ms(s) > 5 * at.asleep_ms ? 0.60
-                                                                 : 0.45);
+                                                                 : 0.50);
         if (!v)
                 return true;
         snprintf(v->summary, sizeof v->summary, "it %s for %s, %s waiting for %s",

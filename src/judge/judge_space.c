@@ -23,6 +23,7 @@ static const struct {
         int64_t nothing_bytes; /* the next write fails */
         int64_t few_files;     /* inodes left */
         int64_t fell_bytes;    /* under a run that ended well, at the least */
+        double unseen_share;   /* of what was left, that it must have come to by then */
         uint32_t unseen_ms;    /* from the last look to the end of a run that failed, at most */
         /* /dev/shm. */
         double shm_full;   /* used by all of it */
@@ -43,6 +44,7 @@ static const struct {
         .nothing_bytes = MIB,    /* less than any checkpoint */
         .few_files = 16,
         .fell_bytes = 16 * MIB, /* else it was full before, and the run did not mind */
+        .unseen_share = 0.8,    /* of the rest at that look: no writer is so steady */
         .unseen_ms = 3000,      /* sizes are read once a second, later on a busy machine */
         .shm_full = 0.95,       /* the next batch finds no room */
         .shm_bus = 0.80,        /* the reading may be a batch old */
@@ -212,15 +214,19 @@ static uint32_t time_of_least(const struct afz_column *column, int64_t least)
  * the two steps before: a fast writer fills the rest between two looks. */
 static bool fell_to_nothing(const struct afz_case *c, const struct afz_column *available)
 {
-        if (ended_well(c) || c->facts.end.how != AFZ_END_EXIT || available->count < 3)
+        size_t n = available->count;
+        /* What fails for want of space often removes its file: the last look then sees more. */
+        if (n > 1 && available->point[n - 1].mean > available->point[n - 2].mean)
+                n--;
+        if (ended_well(c) || c->facts.end.how != AFZ_END_EXIT || n < 3)
                 return false;
-        const struct afz_point *p = &available->point[available->count - 3];
+        const struct afz_point *p = &available->point[n - 3];
         uint32_t end = c->flight->end_ms;
         if (end <= p[2].t_ms || end - p[2].t_ms > rule.unseen_ms || p[1].t_ms <= p[0].t_ms ||
             p[2].t_ms <= p[1].t_ms || p[1].mean >= p[0].mean || p[2].mean >= p[1].mean)
                 return false;
         double per_ms = ((double)p[0].mean - (double)p[2].mean) / (double)(p[2].t_ms - p[0].t_ms);
-        return (double)p[2].mean <= per_ms * (double)(end - p[2].t_ms);
+        return (double)p[2].mean * rule.unseen_share <= per_ms * (double)(end - p[2].t_ms);
 }
 
 static bool is_full(const struct afz_case *c, const struct afz_track *fs, struct fullness *ret)

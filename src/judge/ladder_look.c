@@ -61,7 +61,7 @@ static void sum_up(struct afz_ladder *l, struct afz_look *k)
         k->noise = noise_of(l);
         /* The next look and its deed, each as late as the last ones were, and the kill. */
         k->react_ns = 2 * (afz_rule.look_fast_ns + l->late_ns) + afz_rule.kill_ns;
-        int64_t mid = afz_trail_rate(&l->fine, afz_rule.mid_ns);
+        int64_t mid = afz_trail_rate(&l->coarse, afz_rule.mid_ns);
         k->steady = mid > 0 ? (uint64_t)mid : 0;
         k->slope = afz_most(k->steady, short_slope(l, k->react_ns));
         k->growing = grew(&l->coarse, afz_rule.coarse_ns, k->noise) ||

@@ -55,7 +55,7 @@ static const struct {
         .noise_bytes = AFZ_MIB, /* per-CPU batches of the kernel's counters */
         .noise_part = 4096,     /* or so many-th of hard: a large job's breathing */
         .fine_ns = 8 * AFZ_MS,  /* the shortest window in which a slope can be seen */
-        .mid_ns = 50 * AFZ_MS,  /* one in which it can be believed */
+        .mid_ns = 150 * AFZ_MS, /* one in which it can be believed for near_ns: half of that */
         .coarse_ns = 250 * AFZ_MS,
         .grown_ns = 2 * AFZ_SECOND, /* a slow leak shows in this */
 

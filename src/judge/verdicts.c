@@ -62,6 +62,12 @@ static const struct afz_judge *row_of(const struct afz_verdict *v)
         return &afz_judges[afz_judges_count - 1];
 }
 
+/* Who is killed while it hangs is killed for that: the one end that needs no serious cause. */
+static bool is_put_down(const struct afz_verdict *cause, const struct afz_verdict *v)
+{
+        return is_of(cause->id, "hang") && strcmp(v->id, "killed-externally") == 0;
+}
+
 static enum afz_level level_to_explain(const struct afz_verdict *v)
 {
         for (unsigned i = 0; i < sizeof own_ends / sizeof *own_ends; i++)
@@ -73,7 +79,8 @@ static enum afz_level level_to_explain(const struct afz_verdict *v)
 static bool explains(const struct afz_verdict *cause, const struct afz_verdict *v)
 {
         const struct afz_judge *row = row_of(cause);
-        if (cause->level < level_to_explain(v) || cause->confidence < CAUSE_CONFIDENCE)
+        if ((cause->level < level_to_explain(v) && !is_put_down(cause, v)) ||
+            cause->confidence < CAUSE_CONFIDENCE)
                 return false;
         for (unsigned i = 0; i < sizeof row->explains / sizeof *row->explains; i++)
                 if (row->explains[i] && is_of(v->id, row->explains[i]))

@@ -148,8 +148,8 @@ int afz_run_home_open(const struct afz_run_roots *roots, bool make, struct afz_r
                         memcpy(first, reason, sizeof first);
                 /* A runtime folder of one's own is a world of its own, also before anything is in
                  * it. */
-                if (i == 0 && (r == 0 || (r == -ENOENT && check_session(row[i].parent, roots->uid,
-                                                                        NULL) == 0)))
+                if (i == 0 && (r == 0 || (r == -ENOENT &&
+                                          check_session(row[i].parent, roots->uid, NULL) == 0)))
                         break;
         }
         if (home.folders == 0)

@@ -43,7 +43,7 @@ def leaks():
 def trainer_leaks():
     """Silent ones and such that tell their progress; the larger sizes fill the budget within seconds."""
     for size, label in (("64K", "leak"), ("256K", "leak"), ("1M", "leak|host-exhaustion"), ("4M", "leak|host-exhaustion")):
-        command = [TRAINER, "--steps", "6000", f"--retain-history={size}"]
+        command = [TRAINER, "--epochs", "30", "--steps", "9000", f"--retain-history={size}"]
         yield f"trainer-history-{size}", label, ["--budget", "1G"], command
         yield f"trainer-history-quiet-{size}", label, ["--budget", "1G"], [*command, "--quiet"]
 
@@ -97,7 +97,7 @@ def too_much():
     for mb, budget in ((1200, "500M"), (3000, "1G"), (700, "400M")):
         yield f"burst-{mb}mb", "host-exhaustion", ["--budget", budget], py(f"time.sleep(2); b = bytearray({mb} << 20); time.sleep(20)")
     for mb, budget in ((900, "600M"), (2500, "1500M")):  # loaded whole, at the pace of a disk, before anything else
-        yield (f"dataset-too-large-{mb}mb", "host-exhaustion", ["--budget", budget],
+        yield (f"dataset-too-large-{mb}mb", "leak|host-exhaustion", ["--budget", budget],
                py(f"for i in range({mb} // 50): kept.append(grow(50 * MB)); time.sleep(.05)\ntime.sleep(5)"))
     yield ("workers-copy", "host-exhaustion", ["--budget", "800M"],
            py("kept.append(grow(150 * MB))\nfor i in range(8):\n    if os.fork() == 0:\n        for at in range(0, 150 * MB, 4096): kept[0][at] = 2\n        time.sleep(20); os._exit(0)\ntime.sleep(20)"))
@@ -119,7 +119,7 @@ def ends():
 
 def others():
     for a_step in (1, 5, 20):
-        yield (f"fds-{a_step}", "fd-leak", ["--budget", "1G"],
+        yield (f"fds-{a_step}", "fd-leak|exception" if a_step > 5 else "fd-leak", ["--budget", "1G"],
                py(f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))\ntry:\n    while True:\n        for i in range({a_step}): kept.append(open('/dev/null'))\n        time.sleep(.03)\nexcept OSError: sys.exit(1)"))
     for a_second in (5, 20):
         yield (f"threads-{a_second}", "thread-leak", ["--budget", "2G"],
@@ -128,8 +128,8 @@ def others():
         yield (f"oversubscribed-{threads}", "cpu-oversubscription", ["--budget", "1G"],
                py(f"for i in range({threads}):\n    if os.fork() == 0:\n        end = time.monotonic() + 30\n        while time.monotonic() < end: sum(range(10000))\n        os._exit(0)\ntime.sleep(31)"))
     yield "trainer-deadlock", "hang:deadlock", ["--budget", "1G"], ["timeout", "-s", "KILL", "85", TRAINER, "--quiet", "--deadlock=200"]
-    for rate in ("64K", "256K"):
-        yield f"trainer-slow-disk-{rate}", "data-stall", ["--budget", "1G"], ["timeout", "-s", "KILL", "40", TRAINER, "--quiet", f"--slow-disk={rate}"]
+    for rate, steps in (("64K", 45), ("256K", 180)):
+        yield f"trainer-slow-disk-{rate}", "data-stall", ["--budget", "1G"], [TRAINER, "--quiet", "--steps", str(steps), f"--slow-disk={rate}"]
     yield ("deadlock", "hang:deadlock", ["--budget", "1G"], ["timeout", "-s", "KILL", "85"] +
            py("end = time.monotonic() + 8\nwhile time.monotonic() < end: b = grow(10 * MB); del b\na, b = threading.Lock(), threading.Lock()\n"
               "def one(x, y):\n    with x:\n        time.sleep(.5)\n        with y: pass\n"
