@@ -61,8 +61,8 @@ static const struct row rows[] = {
         {.name = "help", .kind = FLAG, .field = FIELD(help), .help = "print this text"},
 
         {.name = "retain-history", .value = "[BYTES]", .kind = SIZE, .field = FIELD(retain_history_bytes), .pitfall = true,
-         .lowest = 1, .highest = UINT64_C(1) << 40, .implied = 4 * MIB,
-         .help = "append each step's activations to a list that nothing empties (4M a step)"},
+         .lowest = 1, .highest = UINT64_C(1) << 40, .implied = MIB,
+         .help = "append each step's activations to a list that nothing empties (1M a step)"},
         {.name = "whole-dataset", .value = "[SIZE]", .kind = SIZE, .field = FIELD(whole_dataset_bytes), .pitfall = true,
          .lowest = 1, .highest = UINT64_C(1) << 42, .implied = GIB,
          .help = "load all samples before the first step, as double, then copy to float and keep both (1G)"},
