@@ -26,7 +26,8 @@ class Scenario:
         self.deadline = deadline  # seconds that anything may take: a sanitizer build on a busy machine is slow
         self.tier = "none"
         self.checks, self.problems = 0, []
-        self.folders = [tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory(dir="/dev/shm")]
+        # The writer of a run may still tidy its recording up when the run has ended: then a folder is not empty at once.
+        self.folders = [tempfile.TemporaryDirectory(ignore_cleanup_errors=True), tempfile.TemporaryDirectory(dir="/dev/shm", ignore_cleanup_errors=True)]
         self.state, self.runtime = (folder.name for folder in self.folders)
         # A scope is asked for over the session's own bus, which stays where it is when the runtime folder is ours.
         if runtime and "DBUS_SESSION_BUS_ADDRESS" not in os.environ and "XDG_RUNTIME_DIR" in os.environ:

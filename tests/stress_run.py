@@ -438,7 +438,7 @@ def part_clean(world, amount, trainer):
     """Each once without a budget, and once with one that leaves 15 % to spare over what it is known to need.
 
     Of a small budget the last 32 MiB are where the ladder begins, whatever the percentage (judge/lines.c)."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         clean_files(folder)
         jobs = CLEAN_JOBS(folder, PYTHON, trainer)
         runs = [(name, job, budget) for name, (need, job) in jobs.items() for budget in (0, max(int(need / .85), need + 32) + 1)]
@@ -525,7 +525,7 @@ def main():
     for tier in args.tiers:
         # As a login has it: the runtime folder in memory, the rest on a disk.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir=memory) as runtime:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as runtime:
             world = World(args.antifreeze, folder, runtime, tier)
             if not is_offered(world):
                 say(f"        tier {tier} is not to be had here")

@@ -200,7 +200,7 @@ def main():
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: so that what is orphaned is seen below us
     threading.Thread(target=watch_lateness, daemon=True).start()
     shm = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory() as state, tempfile.TemporaryDirectory(dir=shm) as runtime:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as state, tempfile.TemporaryDirectory(dir=shm, ignore_cleanup_errors=True) as runtime:
         os.chmod(runtime, 0o700)
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             strikes = list(pool.map(lambda n: Strike(n, state, runtime).play(), range(KILLS)))

@@ -135,7 +135,7 @@ def test_who_has_it_is_named(world):
 def to_be_had():
     """The tiers that work here, told by a dry run."""
     for name, words in (("none", "looking"), ("cgroup1", "cgroup (v1)"), ("cgroup2", "a cgroup:"), ("scope", "scope")):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             env = {**os.environ, "ANTIFREEZE_TIER": name, "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
             os.chmod(folder, 0o700)
             told = subprocess.run([ANTIFREEZE, "run", "--dry-run", "--", "true"], capture_output=True, text=True,
@@ -146,7 +146,7 @@ def to_be_had():
 
 for tier in to_be_had():
     for test in (test_three_at_once, test_given_is_not_touched, test_who_has_it_is_named):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             world = World(folder)
             try:
                 test(world)

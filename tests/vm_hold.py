@@ -73,7 +73,7 @@ def alive(pid):
 
 def run(code, *options):
     """To its end: (exit status, what was recorded, stdout, stderr)."""
-    with tempfile.TemporaryDirectory(dir=world.state) as d:
+    with tempfile.TemporaryDirectory(dir=world.state, ignore_cleanup_errors=True) as d:
         cmd = [PYTHON, "-c", GROW + code]
         p = subprocess.run([world.antifreeze, "run", "--run-dir", d, *options, "--", *cmd], capture_output=True, text=True,
                            timeout=DEADLINE, env=environment(), stdin=subprocess.DEVNULL)
