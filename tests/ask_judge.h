@@ -14,12 +14,10 @@ typedef void (*judge_fn)(const struct afz_case *c, struct afz_outcome *ret);
 
 static struct afz_outcome outcome; /* what it was given last */
 
-static inline const struct afz_verdict *ask(judge_fn judge, const struct afz_flight *f,
-                                            struct afz_end end)
+static inline const struct afz_verdict *ask_case(judge_fn judge, const struct afz_case *c)
 {
-        struct afz_case c = {.flight = f, .facts = {.end = end}};
         memset(&outcome, 0, sizeof outcome);
-        judge(&c, &outcome);
+        judge(c, &outcome);
         assert_in_range(outcome.verdicts, 0, 1);
         if (outcome.verdicts == 0)
                 return NULL;
@@ -28,6 +26,12 @@ static inline const struct afz_verdict *ask(judge_fn judge, const struct afz_fli
         assert_true(v->summary[0] && v->fix[0] && v->evidence[0][0]);
         assert_true(v->from_ms <= v->to_ms);
         return v;
+}
+
+static inline const struct afz_verdict *ask(judge_fn judge, const struct afz_flight *f,
+                                            struct afz_end end)
+{
+        return ask_case(judge, &(struct afz_case){.flight = f, .facts = {.end = end}});
 }
 
 static const struct afz_end running __attribute__((unused)) = {AFZ_END_RUNNING, -1};

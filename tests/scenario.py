@@ -1,4 +1,5 @@
-"""What scenario tests share: checks that are counted, folders of their own for the runs, and the tiers to be had here.
+"""What scenario tests share: checks that are counted (Checks), folders of their own (World), and both for `antifreeze run` in
+the tiers to be had here (Scenario).
 
     world = Scenario(deadline=60)
     check, wait_for = world.check, world.wait_for
@@ -9,6 +10,7 @@ The command line is ANTIFREEZE [TIER...]. ONLY=word in the environment plays the
 """
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,27 +21,19 @@ PYTHON = sys.executable
 MB = 1 << 20
 
 
-class Scenario:
-    def __init__(self, deadline, runtime=True):
-        self.antifreeze = os.path.abspath(sys.argv[1])
-        self.named = sys.argv[2:]
+class Checks:
+    """Counts what was checked, and tells what was not right."""
+
+    def __init__(self, deadline):
         self.deadline = deadline  # seconds that anything may take: a sanitizer build on a busy machine is slow
-        self.tier = "none"
+        self.tier = ""
         self.checks, self.problems = 0, []
-        # The writer of a run may still tidy its recording up when the run has ended: then a folder is not empty at once.
-        self.folders = [tempfile.TemporaryDirectory(ignore_cleanup_errors=True), tempfile.TemporaryDirectory(dir="/dev/shm", ignore_cleanup_errors=True)]
-        self.state, self.runtime = (folder.name for folder in self.folders)
-        # A scope is asked for over the session's own bus, which stays where it is when the runtime folder is ours.
-        if runtime and "DBUS_SESSION_BUS_ADDRESS" not in os.environ and "XDG_RUNTIME_DIR" in os.environ:
-            os.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={os.environ['XDG_RUNTIME_DIR']}/bus"
-        self.places = {"XDG_STATE_HOME": self.state, **({"XDG_RUNTIME_DIR": self.runtime} if runtime else {})}
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
 
     def check(self, what, ok, detail=""):
         self.checks += 1
         if not ok:
             self.problems.append(what)
-            print(f"NOT OK  [{self.tier}] {what}: {detail}", flush=True)
+            print(f"NOT OK  {f'[{self.tier}] ' if self.tier else ''}{what}: {detail}", flush=True)
 
     def until(self, probe, seconds=None):
         """What the probe says, as soon as it is anything, or at last."""
@@ -55,6 +49,51 @@ class Scenario:
         got = self.until(probe)
         self.check(what, got, f"not within {self.deadline} s {show()}")
         return got
+
+    def finish(self):
+        print(f"{self.checks} checks, {len(self.problems)} failed")
+        sys.exit(1 if self.problems else 0)
+
+
+class World:
+    """Runtime and state folders of its own, for commands that tell of runs; `more` goes into the environment."""
+
+    def __init__(self, **more):
+        self.dir = tempfile.mkdtemp(prefix="afz-")
+        os.mkdir(self.at("run"), 0o700)
+        self.env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.at("run"), "XDG_STATE_HOME": self.at("state"),
+                    "HOME": self.dir, "TZ": "UTC", **{name: os.environ[name] for name in os.environ if name.endswith("SAN_OPTIONS")}, **more}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def at(self, *path):
+        return os.path.join(self.dir, *path)
+
+    def call(self, *args, **kw):
+        return subprocess.run(list(map(str, args)), capture_output=True, text=True, timeout=90, env=self.env,
+                              stdin=subprocess.DEVNULL, cwd=self.dir, check=False, **kw)
+
+
+class Scenario(Checks):
+    """`antifreeze run` in folders of its own, in every tier that is to be had."""
+
+    def __init__(self, deadline, runtime=True):
+        super().__init__(deadline)
+        self.antifreeze = os.path.abspath(sys.argv[1])
+        self.named = sys.argv[2:]
+        self.tier = "none"
+        # The writer of a run may still tidy its recording up when the run has ended: then a folder is not empty at once.
+        self.folders = [tempfile.TemporaryDirectory(ignore_cleanup_errors=True), tempfile.TemporaryDirectory(dir="/dev/shm", ignore_cleanup_errors=True)]
+        self.state, self.runtime = (folder.name for folder in self.folders)
+        # A scope is asked for over the session's own bus, which stays where it is when the runtime folder is ours.
+        if runtime and "DBUS_SESSION_BUS_ADDRESS" not in os.environ and "XDG_RUNTIME_DIR" in os.environ:
+            os.environ["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={os.environ['XDG_RUNTIME_DIR']}/bus"
+        self.places = {"XDG_STATE_HOME": self.state, **({"XDG_RUNTIME_DIR": self.runtime} if runtime else {})}
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup
 
     def environment(self, **more):
         return {**os.environ, "ANTIFREEZE_TIER": self.tier, **self.places, **more}
@@ -121,8 +160,7 @@ class Scenario:
     def finish(self):
         for folder in self.folders:
             folder.cleanup()
-        print(f"{self.checks} checks, {len(self.problems)} failed")
-        sys.exit(1 if self.problems else 0)
+        super().finish()
 
 
 def python(code):

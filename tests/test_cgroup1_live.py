@@ -13,32 +13,13 @@ import sys
 import tempfile
 import time
 
+from scenario import Checks
+
 DRIVER = os.path.abspath(sys.argv[1])
-DEADLINE = 30  # seconds; a sanitizer build on a busy machine is slow
+ALL = Checks(deadline=30)
+check, wait_for, DEADLINE = ALL.check, ALL.wait_for, ALL.deadline
 MB = 1 << 20
 PYTHON = sys.executable
-problems = []
-checks = 0
-
-
-def check(what, ok, detail=""):
-    global checks
-    checks += 1
-    if not ok:
-        problems.append(what)
-        print(f"NOT OK  {what}: {detail}")
-
-
-def wait_for(what, probe):
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        got = probe()
-        if got:
-            check(what, True)
-            return got
-        time.sleep(.005)
-    check(what, False, f"not within {DEADLINE} s")
-    return None
 
 
 def cgroup_of(pid, controller):
@@ -297,8 +278,7 @@ def main():
     for name, test in list(globals().items()):
         if name.startswith("test_"):
             test()
-    print(f"{checks} checks, {len(problems)} problems")
-    sys.exit(bool(problems))
+    ALL.finish()
 
 
 if __name__ == "__main__":

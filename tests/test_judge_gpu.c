@@ -10,44 +10,12 @@
 
 #include <cmocka.h>
 
-#include "flight_fixture.h"
-#include "judges.h"
+#include "ask_judge.h"
 
 #define OURS   100
 #define THEIRS 777
 
-typedef void (*judge_fn)(const struct afz_case *c, struct afz_outcome *ret);
-
-static struct afz_outcome outcome;
-
-static const struct afz_verdict *ask_case(judge_fn judge, const struct afz_case *c)
-{
-        memset(&outcome, 0, sizeof outcome);
-        judge(c, &outcome);
-        assert_in_range(outcome.verdicts, 0, 1);
-        if (outcome.verdicts == 0)
-                return NULL;
-        const struct afz_verdict *v = &outcome.verdict[0];
-        assert_true(v->confidence > 0 && v->confidence <= 1);
-        assert_true(v->summary[0] && v->fix[0] && v->evidence[0][0]);
-        return v;
-}
-
-static const struct afz_verdict *ask(judge_fn judge, const struct afz_flight *f, struct afz_end end)
-{
-        return ask_case(judge, &(struct afz_case){.flight = f, .facts = {.end = end}});
-}
-
-static const struct afz_end well = {AFZ_END_EXIT, 0}, failed = {AFZ_END_EXIT, 1},
-                            running = {AFZ_END_RUNNING, -1};
-
-static bool has_word(const struct afz_verdict *v, const char *word)
-{
-        for (int i = 0; i < AFZ_EVIDENCE_MAX; i++)
-                if (strstr(v->evidence[i], word))
-                        return true;
-        return strstr(v->summary, word) || strstr(v->fix, word);
-}
+static const struct afz_end failed = {AFZ_END_EXIT, 1};
 
 /* ---- VRAM ---- */
 

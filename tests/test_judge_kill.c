@@ -2,26 +2,7 @@
  * signs of a machine that went down. */
 #include <signal.h>
 
-#include "judge_fixture.h"
-
-#define GIB (UINT64_C(1) << 30)
-
-static struct afz_case ended(enum afz_end_how how, int code)
-{
-        struct afz_case c = {
-                .flight = &flight,
-                .facts = {.end = {how, code}, .hard_bytes = 9 * GIB},
-                .peak_bytes = 3 * GIB,
-                .budget_bytes = 8 * GIB,
-                .swap_bytes = GIB,
-        };
-        return c;
-}
-
-static struct afz_outcome judge(const struct afz_case *c)
-{
-        return ask(afz_judge_end, c);
-}
+#include "end_case.h"
 
 /* ---- whose limit it was ---- */
 

@@ -19,44 +19,21 @@ import sys
 import tempfile
 import time
 
+from scenario import Checks, World
+
 ANTIFREEZE, FAKE_REPORT = map(os.path.abspath, sys.argv[1:3])
+ALL = Checks(deadline=90)
+check, DEADLINE = ALL.check, ALL.deadline
 SHOTS = sys.argv[4] if sys.argv[3:4] == ["--shots"] else None
-DEADLINE = 90  # seconds; a sanitizer build, or a browser, on a busy machine is slow
 MOST = 2_000_000  # bytes of a page
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-problems = []
-checks = 0
-
-
-def check(what, ok, detail=""):
-    global checks
-    checks += 1
-    if not ok:
-        problems.append(what)
-        print(f"NOT OK  {what}: {detail}", flush=True)
 
 
 # ---- the command ----
 
-class World:
-    """Runtime and state folders of its own."""
-
-    def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="afz-")
-        os.makedirs(self.at("run/antifreeze"), 0o700)  # there already, or other runs' pages would be looked at, too
-        os.chmod(self.at("run"), 0o700)
-        self.env = {**os.environ, "XDG_RUNTIME_DIR": self.at("run"), "XDG_STATE_HOME": self.at("state"), "HOME": self.dir}
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def at(self, *path):
-        return os.path.join(self.dir, *path)
-
+class Runs(World):
     def call(self, *args, **kw):
-        return subprocess.run([ANTIFREEZE, *args], capture_output=True, text=True, timeout=DEADLINE, env=self.env,
-                              stdin=subprocess.DEVNULL, cwd=self.dir, check=False, **kw)
+        return super().call(ANTIFREEZE, *args, **kw)
 
 
 def one_line(what, r, word):
@@ -65,7 +42,7 @@ def one_line(what, r, word):
 
 
 def test_command():
-    with World() as w:
+    with Runs() as w:
         one_line("no runs", w.call("report"), "no run yet")
         hostile = "</script><b>'\"&"
         run = w.call("run", "--run-dir", w.at("mine"), "--", "/bin/sh", "-c", "sleep .4", hostile)
@@ -368,5 +345,4 @@ if PROGRAM:
     test_browser(PROGRAM)
 else:
     print("there is no Chromium here: the page itself was not looked at (Debian: chromium)")
-print(f"{checks} checks, {len(problems)} failed")
-sys.exit(1 if problems else 0)
+ALL.finish()

@@ -12,51 +12,25 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
+from scenario import Checks, World
+
 ANTIFREEZE, FAKE_RUN, FAKE_FLIGHT = map(os.path.abspath, sys.argv[1:4])
-DEADLINE = 60  # seconds; a sanitizer build on a busy machine is slow
+ALL = Checks(deadline=60)
+check, DEADLINE = ALL.check, ALL.deadline
 HOSTILE = "=cmd,\"q\"\n\x1b[31m\\é"
-problems = []
-checks = 0
 
 
-def check(what, ok, detail=""):
-    global checks
-    checks += 1
-    if not ok:
-        problems.append(what)
-        print(f"NOT OK  {what}: {detail}")
-
-
-class World:
-    """Runtime and state folders of its own."""
-
-    def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="afz-")
-        # With a folder of ours in it nothing else is looked at: other runs of this machine are not seen.
-        os.mkdir(self.at("run"), 0o700)
-        os.mkdir(self.at("run/antifreeze"), 0o700)
-        self.env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.at("run"), "XDG_STATE_HOME": self.at("state"),
-                    "HOME": self.dir, "TZ": "UTC", "ANTIFREEZE_TIER": "none"}
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"):
-            if name in os.environ:
-                self.env[name] = os.environ[name]
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def at(self, *path):
-        return os.path.join(self.dir, *path)
+class Runs(World):
+    def __init__(self):
+        super().__init__(ANTIFREEZE_TIER="none")
 
     def runs_at(self, *path):
         return self.at("state/antifreeze/runs", *path)
 
     def call(self, *args, **kw):
-        return subprocess.run([ANTIFREEZE, *map(str, args)], capture_output=True, text=True, timeout=DEADLINE, env=self.env,
-                              stdin=subprocess.DEVNULL, cwd=self.dir, check=False, **kw)
+        return super().call(ANTIFREEZE, *args, **kw)
 
     def runs(self, *args):
         return self.call("runs", *args)
@@ -102,13 +76,13 @@ def one_line(what, r, word, status=2):
 
 
 def test_none():
-    with World() as w:
+    with Runs() as w:
         r = w.runs()
         check("no runs: one line, and no failure", r.returncode == 0 and r.stdout == "" and "no run yet" in r.stderr, r)
         check("no runs, for scripts", w.runs("--json").stdout == '{"schema":1,"runs":[]}\n')
         one_line("export without a run", w.call("export"), "no run yet")
         one_line("export of no such run", w.call("export", "nonsense"), "no run 'nonsense'")
-        check("looking leaves nothing behind", os.listdir(w.at("run/antifreeze")) == [] and not os.path.exists(w.at("state")))
+        check("looking leaves nothing behind", os.listdir(w.at("run")) == [] and not os.path.exists(w.at("state")))
         r = w.runs("--prune", "0")
         check("nothing to prune", r.returncode == 0 and r.stdout == "0 runs removed, 0B freed\n", r)
         one_line("--prune of nonsense", w.runs("--prune", "yesterday"), "neither an age")
@@ -116,7 +90,7 @@ def test_none():
 
 
 def test_real():
-    with World() as w:
+    with Runs() as w:
         script = w.at("train.py")
         with open(script, "w") as f:
             f.write("import sys\nhold = bytearray(int(sys.argv[2]) << 20)\nsys.exit(int(sys.argv[3]))\n")
@@ -145,7 +119,7 @@ def test_real():
 
 
 def test_lives():
-    with World() as w:
+    with Runs() as w:
         w.put("20261101-000000-aaaa", how="stopped", code=None, cmd="python train.py --token hunter2 u=http://me:hunter2@h/")
         w.put("20261102-000000-aaaa", how="lost", code=None)
         with w.live() as run:
@@ -160,7 +134,7 @@ def test_lives():
 
 
 def test_same():
-    with World() as w:
+    with Runs() as w:
         w.put("20261101-000000-aaaa", cmd="python train.py --batch 32", peak=2 << 30)
         w.put("20261102-000000-aaaa", cmd="python eval.py")
         w.put("20261103-000000-aaaa", cmd="python train.py --batch 48", how="stopped", code=None)
@@ -185,7 +159,7 @@ def test_same():
 
 
 def test_hostile():
-    with World() as w:
+    with Runs() as w:
         w.put("20261101-000000-aaaa", cmd=f"python {HOSTILE} --x")
         for i, text in enumerate(("", "{", "[1]", "\0" * 100, '{"schema":1}', "x" * 300000, "[" * 100000)):
             run = f"20261102-00000{i}-aaaa"
@@ -218,7 +192,7 @@ def test_hostile():
 
 
 def test_prune():
-    with World() as w:
+    with Runs() as w:
         now = time.time()
         names = []
         for days in (1, 10, 40, 50):
@@ -240,7 +214,7 @@ def test_prune():
 
 
 def test_thousand():
-    with World() as w:
+    with Runs() as w:
         for i in range(1000):
             w.put(f"20261101-{i // 60:04}{i % 60:02}-aaaa", cmd=f"python train.py --batch {i}", code=i % 3)
         check("all", len(w.runs_json()) == 1000)
@@ -256,7 +230,7 @@ def test_thousand():
 
 
 def test_export():
-    with World() as w:
+    with Runs() as w:
         run = w.put("20261101-000000-aaaa")
         w.record(w.runs_at(run), run, cmd="python train.py --token hunter2", name=HOSTILE)
         r = w.call("export")
@@ -307,7 +281,7 @@ def check_openmetrics(text):
 
 
 def test_export_damaged():
-    with World() as w:
+    with Runs() as w:
         run = w.put("20261101-000000-aaaa")
         one_line("not recorded", w.call("export"), "there is no recording in")
         flight = w.runs_at(run, "flight.afz")
@@ -342,5 +316,4 @@ def test_export_damaged():
 for test in (test_none, test_real, test_lives, test_same, test_hostile, test_prune, test_thousand, test_export,
              test_export_damaged):
     test()
-print(f"{checks} checks, {len(problems)} problems")
-sys.exit(1 if problems else 0)
+ALL.finish()

@@ -10,38 +10,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+
+from scenario import Checks
 
 ANTIFREEZE, TRAINER = sys.argv[1:3]
-DEADLINE = 60  # seconds; a sanitizer build on a busy machine is slow
-problems = []
-checks = 0
-
-
-def check(what, ok, detail=""):
-    global checks
-    checks += 1
-    if not ok:
-        problems.append(what)
-        print(f"NOT OK  {what}: {detail}")
+ALL = Checks(deadline=60)
+check, wait_for, DEADLINE = ALL.check, ALL.wait_for, ALL.deadline
 
 
 def run(*args, **kw):
     return subprocess.run([ANTIFREEZE, *map(str, args)], capture_output=True, text=True, timeout=DEADLINE,
                           stdin=subprocess.DEVNULL, **kw)
-
-
-def wait_for(what, probe):
-    """Polls until probe() is true; fails the check after the deadline."""
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        got = probe()
-        if got:
-            check(what, True)
-            return got
-        time.sleep(.05)
-    check(what, False, f"not within {DEADLINE} s")
-    return None
 
 
 class Job:
@@ -209,8 +188,7 @@ def main():
         test_killed_in_terminal()
     else:
         print("tmux is not installed: the live view was not looked at")
-    print(f"watch: {checks} checks, {len(problems)} problems")
-    sys.exit(1 if problems else 0)
+    ALL.finish()
 
 
 main()

@@ -12,47 +12,16 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
+
+from scenario import Checks, World
 
 ANTIFREEZE, FAKE_RUN = map(os.path.abspath, sys.argv[1:3])
-DEADLINE = 60  # seconds; a sanitizer build on a busy machine is slow
+ALL = Checks(deadline=60)
+check, DEADLINE = ALL.check, ALL.deadline
 KEYS = ["schema", "run", "end", "peak", "tier", "cost", "verdicts"]
-problems = []
-checks = 0
 
 
-def check(what, ok, detail=""):
-    global checks
-    checks += 1
-    if not ok:
-        problems.append(what)
-        print(f"NOT OK  {what}: {detail}")
-
-
-class World:
-    """Runtime and state folders of its own."""
-
-    def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="afz-")
-        os.mkdir(self.at("run"), 0o700)
-        os.mkdir(self.at("run/antifreeze"), 0o700)  # where it is missing, other runs of this user would be found
-        self.env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": self.at("run"), "XDG_STATE_HOME": self.at("state"),
-                    "HOME": self.dir, "TZ": "UTC"}
-        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
-            if name in os.environ:
-                self.env[name] = os.environ[name]
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def at(self, *path):
-        return os.path.join(self.dir, *path)
-
-    def call(self, *args, **kw):
-        return subprocess.run(list(map(str, args)), capture_output=True, text=True, timeout=DEADLINE, env=self.env,
-                              stdin=subprocess.DEVNULL, cwd=self.dir, check=False, **kw)
-
+class Runs(World):
     def fake(self, *args):
         r = self.call(FAKE_RUN, *args)
         assert r.returncode == 0, r.stderr
@@ -84,7 +53,7 @@ def one_line(what, r, word, status=2):
 
 
 def test_no_runs():
-    with World() as w:
+    with Runs() as w:
         one_line("no runs: one line and exit 2", w.why(), "no run yet")
         one_line("no such run", w.why("nonsense"), "no run 'nonsense'")
         one_line("no such folder", w.why("/nonexistent/x"), "no run '/nonexistent/x'")
@@ -92,13 +61,13 @@ def test_no_runs():
         one_line("an empty operand", w.why(""), "no run ''")
         one_line("set wants a run", w.call(ANTIFREEZE, "set", "--budget", "1G"), "RUN")
         one_line("set of no run", w.call(ANTIFREEZE, "set", "x", "--budget", "1G"), "no run 'x'")
-        check("looking leaves nothing behind", os.listdir(w.at("run/antifreeze")) == [] and not os.path.exists(w.at("state")))
+        check("looking leaves nothing behind", os.listdir(w.at("run")) == [] and not os.path.exists(w.at("state")))
         w.env = {"PATH": w.env["PATH"]}
         check("with nothing in the environment", w.why("--json").returncode in (0, 2))
 
 
 def test_ended():
-    with World() as w:
+    with Runs() as w:
         run = w.fake("end", 3)
         text = w.why()
         check("text", text.returncode == 0 and text.stdout.startswith(f"run {run}: it ended by itself\n"), text)
@@ -138,7 +107,7 @@ def test_ended():
 
 
 def test_paste():
-    with World() as w:
+    with Runs() as w:
         run = w.fake("end", 1)
         lines = w.why("--paste").stdout.splitlines()
         check("a fenced block", lines[0] == "```text" and lines[-1] == "```", lines)
@@ -158,7 +127,7 @@ not-known""".split()
 
 
 def test_explain():
-    with World() as w:
+    with Runs() as w:
         for verdict in IDS:
             r = w.why("--explain", verdict)
             check(f"--explain {verdict}", r.returncode == 0 and r.stdout.startswith(f"{verdict}: "), r)
@@ -174,7 +143,7 @@ def own_lines(r):
 
 def test_end_of_run():
     """What `run` says when it ends: a line when all was well, else at most five, and nothing that why does not say."""
-    with World() as w:
+    with Runs() as w:
         r = w.call(ANTIFREEZE, "run", "--", "true")
         said = own_lines(r)
         check("a good run ends with one line", r.returncode == 0 and len(said) == 2 and said[1].startswith("antifreeze: clean: "), r)
@@ -207,7 +176,7 @@ def test_end_of_run():
 
 
 def test_demo_time():
-    with World() as w:
+    with Runs() as w:
         if w.call(ANTIFREEZE, "demo", "--list").returncode != 0:
             return
         r = w.call(ANTIFREEZE, "demo", "--time", "1s")
@@ -216,7 +185,7 @@ def test_demo_time():
 
 
 def test_watch_run():
-    with World() as w:
+    with Runs() as w:
         with w.live() as (process, run):
             for name in (run, run[:-2], w.at("state/antifreeze/runs", run), str(process.pid)):
                 r = w.call(ANTIFREEZE, "watch", "--json", "-n", "1", name)
@@ -228,7 +197,7 @@ def test_watch_run():
 
 
 def test_live():
-    with World() as w:
+    with Runs() as w:
         with w.live() as (process, run):
             doc = w.why_json()
             check("a run that goes on has no end", doc["run"] == run and doc["end"] is None, doc)
@@ -245,7 +214,7 @@ def test_live():
 
 
 def test_lost():
-    with World() as w:
+    with Runs() as w:
         run = w.fake("lose")
         check("lost", w.why_json()["end"] == {"how": "lost", "code": None})
         check("lost, in words", w.why(run).stdout.startswith(f"run {run}: the guard was killed"), w.why(run).stdout)
@@ -259,7 +228,7 @@ def test_lost():
 
 def test_killed_anywhere():
     """SIGKILL at every moment of a short run: why answers, and the next run leaves nothing behind."""
-    with World() as w:
+    with Runs() as w:
         w.fake("end", 0)
         ends = set()
         for i in range(150):
@@ -284,7 +253,7 @@ def test_killed_anywhere():
 
 
 def test_run_dir():
-    with World() as w:
+    with Runs() as w:
         mine = w.at("mine")
         run = w.fake("end", 4, mine)
         check("--run-dir is the folder", sorted(os.listdir(mine)) == ["verdict.json", "verdict.txt"], os.listdir(mine))
@@ -301,7 +270,7 @@ def test_run_dir():
 
 
 def test_no_state_folder():
-    with World() as w:
+    with Runs() as w:
         with open(w.at("state"), "w"):
             pass
         with w.live() as (_, run):
@@ -311,5 +280,4 @@ def test_no_state_folder():
 
 for test in (test_no_runs, test_ended, test_paste, test_explain, test_end_of_run, test_demo_time, test_watch_run, test_live, test_lost, test_killed_anywhere, test_run_dir, test_no_state_folder):
     test()
-print(f"{checks} checks, {len(problems)} problems")
-sys.exit(1 if problems else 0)
+ALL.finish()

@@ -72,23 +72,13 @@ static bool is_brake(const struct afz_mark *mark)
 /* False: it is not for the time line. */
 static bool describe(const struct afz_mark *mark, char *buf, size_t cap)
 {
-        static const char *const deeds[AFZ_ACTION_COUNT] = {
-                [AFZ_ACTION_TELL] = NULL, /* what was said stands there itself */
-                [AFZ_ACTION_BRAKE] = "slowed it down",
-                [AFZ_ACTION_RELEASE] = "let it go on",
-                [AFZ_ACTION_SQUEEZE] = "pushed its cold memory out",
-                [AFZ_ACTION_SHRINK] = "asked it for a smaller batch",
-                [AFZ_ACTION_CHECKPOINT] = "asked it to save",
-                [AFZ_ACTION_INTERRUPT] = "asked it to end (SIGINT)",
-                [AFZ_ACTION_TERMINATE] = "asked it to end (SIGTERM)",
-                [AFZ_ACTION_KILL] = "ended it (SIGKILL)",
-                [AFZ_ACTION_RESTART] = "started it again, smaller",
-        };
         switch (mark->kind) {
         case AFZ_MARK_ACTION:
-                if (mark->code < 0 || mark->code >= AFZ_ACTION_COUNT || !deeds[mark->code])
+                /* What was said stands there itself. */
+                if (mark->code < 0 || mark->code >= AFZ_ACTION_COUNT ||
+                    mark->code == AFZ_ACTION_TELL)
                         return false;
-                snprintf(buf, cap, "%s", deeds[mark->code]);
+                snprintf(buf, cap, "%s", afz_run_deed((enum afz_action)mark->code));
                 return true;
         case AFZ_MARK_SAID:
                 /* These two frame it, and are told anyway. */

@@ -158,5 +158,7 @@ void afz_run_put_json(struct afz_out *out, const struct afz_run_page *page,
 void afz_run_put_verdicts(struct afz_json *j, const struct afz_outcome *outcome);
 void afz_run_put_row(struct afz_out *out, const char *title, const char *text);
 const char *afz_run_sureness(double confidence);
+/* "slowed it down": what an action is, for people. */
+const char *afz_run_deed(enum afz_action action);
 
 #endif

@@ -160,11 +160,12 @@ static void put_memory(struct afz_out *out, const struct afz_run_page *page, boo
         }
 }
 
-static void put_did(struct afz_out *out, const struct afz_run_page *page, bool full)
+const char *afz_run_deed(enum afz_action action)
 {
         static const char *const deeds[AFZ_ACTION_COUNT] = {
                 [AFZ_ACTION_TELL] = "warned",
                 [AFZ_ACTION_BRAKE] = "slowed it down",
+                [AFZ_ACTION_RELEASE] = "let it go on",
                 [AFZ_ACTION_SQUEEZE] = "pushed its cold memory out",
                 [AFZ_ACTION_SHRINK] = "asked it for a smaller batch",
                 [AFZ_ACTION_CHECKPOINT] = "asked it to save",
@@ -172,15 +173,22 @@ static void put_did(struct afz_out *out, const struct afz_run_page *page, bool f
                 [AFZ_ACTION_TERMINATE] = "asked it to end (SIGTERM)",
                 [AFZ_ACTION_KILL] = "ended it (SIGKILL)",
                 [AFZ_ACTION_RESTART] = "started it again, smaller",
-        }; /* that it was let go on after each brake goes without saying */
+        };
+        return deeds[action];
+}
+
+static void put_did(struct afz_out *out, const struct afz_run_page *page, bool full)
+{
         char text[320] = "", times[16];
         size_t at = 0;
         for (int i = 0; i < AFZ_ACTION_COUNT && at < sizeof text; i++) {
-                if (!page->did[i] || !deeds[i])
+                /* That it was let go on after each brake goes without saying. */
+                if (!page->did[i] || i == AFZ_ACTION_RELEASE)
                         continue;
                 snprintf(times, sizeof times, " %u x", page->did[i]);
                 at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%s", at ? ", " : "",
-                                       deeds[i], page->did[i] > 1 ? times : "");
+                                       afz_run_deed((enum afz_action)i),
+                                       page->did[i] > 1 ? times : "");
         }
         if (at || full)
                 afz_run_put_row(out, "did", at ? text : "nothing: it was not needed");
