@@ -310,6 +310,24 @@ def test_guard_killed():
     check("and its end is recorded as lost", why["end"]["how"] == "lost", why)
 
 
+def test_guard_killed_at_the_end():
+    """Between the end of the job and the word of it the guard waits for its writer, which stands still here."""
+    p = subprocess.Popen(arguments("import os, sys; print(os.getpid(), flush=True); sys.stdin.readline(); sys.exit(9)"),
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    job, guard = int(p.stdout.readline()), guard_of(p.pid)
+    writers = [int(c) for c in open(f"/proc/{guard}/task/{guard}/children", encoding="ascii").read().split()
+               if open(f"/proc/{c}/comm", encoding="ascii").read() == "afz-writer\n"]
+    check("one writer", len(writers) == 1, writers)
+    os.kill(writers[0], signal.SIGSTOP)
+    p.stdin.write("go\n")
+    p.stdin.flush()
+    world.wait_for("the job is reaped", lambda: not os.path.exists(f"/proc/{job}"))
+    os.kill(guard, signal.SIGKILL)
+    os.kill(writers[0], signal.SIGCONT)
+    out, err = p.communicate(timeout=DEADLINE)
+    check("what a killed guard has reaped is known", p.returncode == 9, (out, err, p.returncode))
+
+
 def test_guard_killed_contained():
     if world.tier == "none":
         return

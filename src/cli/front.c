@@ -221,14 +221,26 @@ static void pass_on_alone(const struct front *f, pid_t root)
                         (void)kill(root, (int)info.ssi_signo); /* our child, and not reaped */
 }
 
+/* The guard had reaped CMD, but did not come to say so any more. */
+static void recall_end(struct front *f)
+{
+        int end = f->run.page->root_end;
+        if (end > 0)
+                f->code = end - 1;
+        else
+                f->sig = -end;
+}
+
 /* CMD is our child now: we are its next subreaper. */
 static void wait_for_job(struct front *f, const struct afz_env *env, pid_t root)
 {
         siginfo_t info;
         for (;;) {
                 info.si_pid = 0;
-                if (waitid(P_PID, (id_t)root, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) < 0)
+                if (waitid(P_PID, (id_t)root, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) < 0) {
+                        recall_end(f);
                         return;
+                }
                 if (info.si_pid == 0) {
                         struct pollfd fd = {.fd = f->signal_fd, .events = POLLIN};
                         (void)poll(&fd, 1, -1);
@@ -270,9 +282,10 @@ static void outlive_guard(struct front *f)
         bool sees = afz_env_open_live(&env) >= 0;
         if (sees)
                 (void)afz_hold_thaw(&env, tier, page->place);
-        afz_front_say(f->style, page->id, "lost", "the guard was killed; the job goes on %s",
-                      tier == AFZ_TIER_NONE ? "unguarded"
-                                            : "in its limits, but nobody looks after it");
+        afz_front_say(f->style, page->id, "lost", "the guard was killed; the job %s",
+                      page->root_end != 0     ? "had ended"
+                      : tier == AFZ_TIER_NONE ? "goes on unguarded"
+                                              : "goes on in its limits, but nobody looks after it");
         if (!f->order->attach) {
                 wait_for_job(f, sees ? &env : NULL, root);
                 afz_front_explain_lost(&f->run);

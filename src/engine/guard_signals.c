@@ -150,13 +150,27 @@ static void root_changed(struct afz_guard *g, const siginfo_t *info)
         }
 }
 
+/* Who outlives us must know it, and once it is reaped nobody can ask the kernel again. */
+static void note_end(struct afz_guard *g, const siginfo_t *info)
+{
+        if (info->si_code == CLD_EXITED)
+                g->run->page->root_end = 1 + info->si_status;
+        else if (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)
+                g->run->page->root_end = -info->si_status;
+}
+
 void afz_guard_reap(struct afz_guard *g)
 {
+        const int changes = WEXITED | WSTOPPED | WCONTINUED | WNOHANG;
         for (;;) {
                 siginfo_t info = {0};
-                if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) < 0 ||
-                    info.si_pid == 0)
+                if (waitid(P_ALL, 0, &info, changes | WNOWAIT) < 0 || info.si_pid == 0)
                         return;
+                if (info.si_pid == g->spawn.pid)
+                        note_end(g, &info);
+                /* It may have gone on since, to its end: then it comes again. */
+                if (waitid(P_PID, (id_t)info.si_pid, &info, changes) < 0 || info.si_pid == 0)
+                        continue;
                 if (info.si_pid == g->spawn.pid)
                         root_changed(g, &info);
                 else if (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED)

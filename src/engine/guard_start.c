@@ -199,6 +199,7 @@ static int contain(struct afz_guard *g, char *why, size_t why_cap)
         struct afz_run_page *page = g->run->page;
         page->tier = g->hold.row->tier;
         page->root_pid = g->spawn.pid;
+        page->root_end = 0;
         g->hold.row->place(g->hold.state, page->place);
         page->place[sizeof page->place - 1] = '\0';
         return 0;
