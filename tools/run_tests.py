@@ -4,7 +4,9 @@
 usage: tools/run_tests.py FOLDER[:SUITE]...
 
 The figures are those of Meson's own logs. What was skipped is named with its reason; a folder that does not build
-counts as one failure. Exits 1 if anything failed.
+counts as one failure. A scenario that failed beside others is played once more, alone: it works with real time on a
+machine that others may slow down. What passes then is told as unsteady, with what it had complained of; `make stress`
+plays without a second try. Exits 1 if anything failed.
 """
 import json
 import os
@@ -37,14 +39,12 @@ def without_aslr(command):
     return [*prefix, *command] if allowed else command
 
 
-def meson_test(folder, suite):
-    """Runs the tests of one folder; the log's records, or None when it did not build."""
+def meson_test(folder, *which):
+    """Runs some tests of one folder; the log's records, or None when it did not build."""
     log = f"{folder}/meson-logs/antifreeze.json"
     if os.path.exists(log):
         os.remove(log)
-    command = [*MESON, "test", "-C", folder, "--logbase", "antifreeze", "--print-errorlogs"]
-    if suite:
-        command += ["--suite", suite]
+    command = [*MESON, "test", "-C", folder, "--logbase", "antifreeze", "--print-errorlogs", *which]
     if is_sanitized(folder):
         command = without_aslr([*command, "--timeout-multiplier", SLOWER])
     status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
@@ -54,6 +54,21 @@ def meson_test(folder, suite):
             records = [json.loads(line) for line in file]
     failed = any(record["result"] not in PASSED | {"SKIP"} for record in records)
     return records if records and (status == 0 or failed) else None
+
+
+def name_of(record):
+    return record["name"].rpartition(" / ")[2]
+
+
+def play_again(folder, records):
+    """{name: what they had complained of} of the scenarios that failed, and pass by themselves."""
+    failed = {name_of(r): complaints(r) for r in records
+              if r["result"] not in PASSED | {"SKIP"} and "scenario" in r["name"]}
+    if not failed:
+        return {}
+    print(f"\n== {folder}, once more: {' '.join(failed)}", flush=True)
+    again = meson_test(folder, "--no-rebuild", "--num-processes", "1", *failed) or []
+    return {name_of(r): failed[name_of(r)] for r in again if r["result"] in PASSED}
 
 
 def last_line(text):
@@ -67,20 +82,24 @@ def complaints(record):
 
 
 def main(wanted):
-    passed, failed, skipped = [], [], []
+    passed, failed, skipped, unsteady = [], [], [], []
     for word in wanted:
         folder, _, suite = word.partition(":")
         print(f"\n== {folder}{' (' + suite + ' tests)' if suite else ''}", flush=True)
-        records = meson_test(folder, suite)
+        records = meson_test(folder, *(["--suite", suite] if suite else []))
         if records is None:
             failed.append(f"{folder}: did not build, or has no tests")
             continue
+        mended = play_again(folder, records)
         for record in records:
-            name = f"{folder}: {record['name'].rpartition(' / ')[2]}"
+            name = f"{folder}: {name_of(record)}"
             if record["result"] == "SKIP":
                 skipped.append(f"{name}: {last_line(record.get('stderr', '') + record.get('stdout', ''))}")
             elif record["result"] in PASSED:
                 passed.append(name)
+            elif name_of(record) in mended:
+                passed.append(name)
+                unsteady.append("\n         ".join([f"{name}: passed alone", *mended[name_of(record)]]))
             else:
                 failed.append("\n         ".join([f"{name}: {record['result'].lower()}", *complaints(record)]))
             skipped += [f"{name}: {case}: {last_line(said)}"
@@ -89,6 +108,8 @@ def main(wanted):
     print()
     for line in skipped:
         print(f"skipped  {line}")
+    for line in unsteady:
+        print(f"unsteady {line}")
     for line in failed:
         print(f"FAILED   {line}")
     print(f"{len(passed)} passed, {len(failed)} failed" + (f", {len(skipped)} skipped" if skipped else ""))
