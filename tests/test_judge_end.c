@@ -59,6 +59,11 @@ static const struct {
          "killed-externally",
          AFZ_LEVEL_WARN,
          "somebody ended it (Killed), not Antifreeze"},
+        {{AFZ_END_EXIT, 124},
+         {.attempt = 0},
+         "killed-externally",
+         AFZ_LEVEL_WARN,
+         "a time limit ended it"},
         {{AFZ_END_SIGNAL, SIGINT}, {.attempt = 0}, "killed-externally", AFZ_LEVEL_OK, "Ctrl-C"},
         {{AFZ_END_SIGNAL, SIGPIPE}, {.attempt = 0}, "killed-externally", AFZ_LEVEL_OK, "SIGPIPE"},
         {{AFZ_END_OOM_KILLED, SIGKILL},
@@ -194,6 +199,19 @@ static void test_a_flat_floor_is_told(void **state)
                             "stayed level");
 }
 
+/* What is said less surely: it ended well, but why it grew to the end nobody knows. */
+static void test_a_rising_floor_is_told(void **state)
+{
+        (void)state;
+        fly_line(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, fly_every(0, 40000, 100),
+                 (double)FLY_MB(100), (double)FLY_MB(20));
+        struct afz_case c = ended(AFZ_END_EXIT, 0);
+        struct afz_outcome o = judge(&c);
+        assert_string_equal(o.verdict[0].id, "clean");
+        assert_true(o.verdict[0].confidence < 0.7);
+        assert_true(has_evidence(&o.verdict[0], "the memory that it keeps grew by "));
+}
+
 static void test_a_short_run_has_no_floor(void **state)
 {
         (void)state;
@@ -246,6 +264,7 @@ int main(void)
                 TEST(test_our_own_checkpoint_signal),
                 TEST(test_a_warning_says_more_than_clean),
                 TEST(test_a_flat_floor_is_told),
+                TEST(test_a_rising_floor_is_told),
                 TEST(test_a_short_run_has_no_floor),
                 TEST(test_whatever_is_recorded_is_survived),
         };

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "ask_judge.h"
+#include "hang_stacks.h"
 #include "role.h"
 #include "stretch.h"
 #include "wait_kind.h"
@@ -238,6 +239,183 @@ static void test_hang_stack_taken(void **state)
         afz_flight_done(&f);
 }
 
+/* ---- hang, with the stacks of every thread at two looks ---- */
+
+#define PY_(line, name) "\npython: /home/me/train.py:" line " in " name
+#define LIB_            "\npython: /usr/lib/python3.11/threading.py:1132 in Thread.join"
+#define AGAIN_          NULL /* as at the first look */
+
+struct stacks {
+        const char *what;
+        struct {
+                int pid, tid; /* from JOB on */
+                const char *first, *second;
+        } at[5];
+        double confidence; /* 0: silent */
+        const char *where; /* what the summary ends with */
+        const char *end;   /* NULL: a job of one process; else what its child waits for */
+};
+
+static const struct stacks stacks[] = {
+        {"two locks",
+         {{0, 0, "futex_do_wait, slept 12 times\n? (libc.so.6)" PY_("23", "main"), AGAIN_},
+          {0, 1, "futex_do_wait, slept 2 times" PY_("16", "worker"), AGAIN_}},
+         0.92,
+         "waiting for a lock, at train.py:23 in main()",
+         NULL},
+        {"the same with a heartbeat and a progress bar",
+         {{0, 0, "futex_do_wait, slept 12 times" PY_("23", "main"), AGAIN_},
+          {0, 1, "hrtimer_nanosleep with a deadline, slept 5 times" PY_("4", "beat"),
+           "hrtimer_nanosleep with a deadline, slept 12 times\n? (x)" PY_("4", "beat")},
+          {0, 2, "futex_do_wait with a deadline, slept 3 times" PY_("8", "monitor"),
+           "futex_do_wait with a deadline, slept 6 times" PY_("8", "monitor")},
+          {0, 3, "futex_do_wait, slept 2 times" PY_("16", "worker") "\nand 3 more threads",
+           AGAIN_}},
+         0.92,
+         "at train.py:23 in main()",
+         NULL},
+        {"an alarm clock that has not rung",
+         {{0, 0, "futex_do_wait, slept 5 times" LIB_, AGAIN_},
+          {0, 1, "futex_do_wait with a deadline, slept 1 time" PY_("8", "schedule"), AGAIN_}},
+         0,
+         NULL,
+         NULL},
+        {"a server in a thread, with idle workers",
+         {{0, 0, "futex_do_wait, slept 5 times" LIB_ PY_("10", "<module>"), AGAIN_},
+          {0, 1, "do_epoll_wait of a socket, slept 5 times" PY_("9", "serve"), AGAIN_},
+          {0, 2, "futex_do_wait, slept 2 times\nand 1 more thread", AGAIN_}},
+         0,
+         NULL,
+         NULL},
+        {"a server that looks twice a second whether it shall end",
+         {{0, 0, "futex_do_wait, slept 5 times", AGAIN_},
+          {0, 1, "poll_schedule_timeout.constprop.0 of a socket with a deadline, slept 60 times",
+           "poll_schedule_timeout.constprop.0 of a socket with a deadline, slept 111 times"}},
+         0,
+         NULL,
+         NULL},
+        {"a pool that lost a task",
+         {{0, 0, "futex_do_wait, slept 9 times" LIB_ PY_("11", "<module>"), AGAIN_},
+          {0, 1, "poll_schedule_timeout.constprop.0 of its own pipes, slept 11 times", AGAIN_},
+          {0, 2, "anon_pipe_read of its own pipes, slept 11 times", AGAIN_},
+          {1, 1, "futex_do_wait, slept 2 times", AGAIN_}},
+         0.92,
+         "at train.py:11 in <module>",
+         "futex_do_wait"},
+        {"a reader of its own pipe",
+         {{0, 0, "anon_pipe_read of its own pipes, slept 3 times" PY_("5", "loop"), AGAIN_}},
+         0.92,
+         "at train.py:5 in loop()",
+         NULL},
+        {"a reader of somebody else's, with a thread in a lock",
+         {{0, 0, "anon_pipe_read of a pipe from outside, slept 3 times" PY_("5", "loop"), AGAIN_},
+          {0, 1, "futex_do_wait, slept 2 times", AGAIN_}},
+         0,
+         NULL,
+         NULL},
+        {"it was woken in between",
+         {{0, 0, "futex_do_wait, slept 12 times" PY_("23", "main"),
+           "futex_do_wait, slept 13 times" PY_("23", "main")}},
+         0,
+         NULL,
+         NULL},
+        {"it moved in between",
+         {{0, 0, "futex_do_wait" PY_("23", "main"), "futex_do_wait" PY_("24", "main")}},
+         0,
+         NULL,
+         NULL},
+        {"it tries again and again",
+         {{0, 0, "futex_do_wait with a deadline, slept 12 times" PY_("23", "main"),
+           "futex_do_wait with a deadline, slept 40 times" PY_("23", "main")}},
+         0,
+         NULL,
+         NULL},
+        {"one look only", {{0, 0, "futex_do_wait" PY_("23", "main"), ""}}, 0.80, "in main()", NULL},
+        {"a thread in a place that nobody knows",
+         {{0, 0, "futex_do_wait, slept 1 time", AGAIN_}, {0, 1, "rm_wait, slept 1 time", AGAIN_}},
+         0.50,
+         "waiting for a lock",
+         NULL},
+        {"calls that may not be seen",
+         {{0, 0, "futex_do_wait perhaps with a deadline, slept 5 times", AGAIN_},
+          {0, 1, "futex_do_wait perhaps with a deadline, slept 1 time", AGAIN_}},
+         0.50,
+         "waiting for a lock",
+         NULL},
+        {"hostile words",
+         {{0, 0, "futex_do_wait, slept 99999999999999999999 times\npython: :: in \npython: a",
+           AGAIN_},
+          {0, 1, "futex_do_wait, slept\nand 99999999999999999999 more threads", AGAIN_},
+          {0, 2, "\n\n\n", AGAIN_}},
+         0.50,
+         "waiting for a lock",
+         NULL},
+};
+
+static void fly_stacks(struct afz_flight *f, const struct stacks *row)
+{
+        struct hang h = {SLEEPS_, .one = {MAIN_("futex_do_wait")}};
+        if (row->end)
+                h.one[1] = (struct one)WORKER_(row->end);
+        fly_hang(f, &h);
+        for (unsigned look = 0; look < 2; look++)
+                for (size_t i = 0; i < 5 && row->at[i].first; i++) {
+                        const char *text =
+                                look && row->at[i].second ? row->at[i].second : row->at[i].first;
+                        int64_t pid = JOB + row->at[i].pid, tid = JOB + row->at[i].tid;
+                        if (text[0])
+                                fly_mark(f, 42500 + look * 35000, AFZ_MARK_STACK, pid << 32 | tid,
+                                         text);
+                }
+}
+
+static void test_hang_stacks(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+                struct afz_flight f;
+                fly_stacks(&f, &stacks[i]);
+                const struct afz_verdict *v = ask(afz_judge_hang, &f, killed);
+                double is = v ? v->confidence : 0;
+                if (is < stacks[i].confidence - 0.001 || is > stacks[i].confidence + 0.001)
+                        fail_msg("%s: %.2f %s", stacks[i].what, is, v ? v->summary : "");
+                if (v && !strstr(v->summary, stacks[i].where))
+                        fail_msg("%s: %s", stacks[i].what, v->summary);
+                afz_flight_done(&f);
+        }
+}
+
+static void test_hang_where(void **state)
+{
+        (void)state;
+        struct afz_flight f;
+        fly_stacks(&f, &stacks[0]);
+        const struct afz_verdict *v = ask(afz_judge_hang, &f, killed);
+        assert_non_null(v);
+        assert_string_equal(v->where.file, "/home/me/train.py");
+        assert_string_equal(v->where.function, "main");
+        assert_int_equal(v->where.line, 23);
+        assert_int_equal(v->level, AFZ_LEVEL_ACT);
+        assert_true(has_word(
+                v, "thread 100 stands in futex_do_wait < train.py:23 in main (at both looks)"));
+        assert_true(has_word(v, "thread 101 stands in futex_do_wait < train.py:16 in worker"));
+        assert_true(has_word(v, "begin at train.py:23"));
+        afz_flight_done(&f);
+
+        struct afz_where where = {.line = 7};
+        char text[600] = "futex\npython: /";
+        memset(text + strlen(text), 'a', 300); /* a long path keeps its end */
+        strcat(text, "/x:y in z.py:12 in run");
+        assert_true(afz_stand_where(text, &where));
+        assert_string_equal(afz_where_file(&where), "x:y in z.py");
+        assert_int_equal(where.line, 12);
+        assert_false(afz_stand_where("futex\npython: /a/site-packages/b.py:1 in c\n"
+                                     "python: <string>:2 in d\npython: /usr/lib64/python3/e.py:3 "
+                                     "in f\ng (h)",
+                                     &where));
+        assert_int_equal(where.line, 12);
+}
+
 /* The words and the place: what a person reads. */
 static void test_hang_words(void **state)
 {
@@ -343,6 +521,11 @@ static void test_waits(void **state)
                 {"hrtimer_nanosleep", AFZ_WAIT_OUT},
                 {"common_nsleep", AFZ_WAIT_UNKNOWN},
                 {"", AFZ_WAIT_UNKNOWN},
+                {"do_epoll_wait of a socket", AFZ_WAIT_OUT},
+                {"do_select of its own pipes with a deadline, slept 3 times", AFZ_WAIT_PIPE},
+                {"anon_pipe_read of a pipe from outside, slept 3 times", AFZ_WAIT_OUT},
+                {"unix_stream_read_generic of a socket", AFZ_WAIT_PIPE},
+                {"futex_do_wait with a deadline, slept 2 times", AFZ_WAIT_LOCK},
         };
         const char *words;
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -357,7 +540,8 @@ int main(void)
                 cmocka_unit_test(test_hang),         cmocka_unit_test(test_hang_needs_all_columns),
                 cmocka_unit_test(test_hang_words),   cmocka_unit_test(test_hang_stack_taken),
                 cmocka_unit_test(test_hang_thinned), cmocka_unit_test(test_spin),
-                cmocka_unit_test(test_waits),
+                cmocka_unit_test(test_waits),        cmocka_unit_test(test_hang_stacks),
+                cmocka_unit_test(test_hang_where),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

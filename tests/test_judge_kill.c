@@ -123,6 +123,33 @@ static void test_a_kill_by_counters_alone(void **state)
         }
 }
 
+/* The counters are a second old when it ends: one that stood at the limit and was killed. */
+static void test_a_kill_that_nobody_counted(void **state)
+{
+        (void)state;
+        static const struct {
+                double need_gb;
+                int sig;
+                const char *id;
+        } row[] = {
+                {3.9, SIGKILL, "oom-killed"},
+                {3.7, SIGKILL, "killed-externally"},
+                {3.9, SIGTERM, "killed-externally"},
+        };
+        for (size_t i = 0; i < AFZ_COUNT_OF(row); i++) {
+                fly_job();
+                fly_flat(&flight, AFZ_KIND_CGROUP, 2, AFZ_CGROUP_NEED, fly_every(0, 59000, 1000),
+                         FLY_GB(row[i].need_gb));
+                struct afz_case c = ended(AFZ_END_SIGNAL, row[i].sig);
+                struct afz_outcome o = judge(&c);
+                assert_string_equal(o.verdict[0].id, row[i].id);
+                assert_true(o.verdict[0].confidence <= 0.8);
+                if (i == 0)
+                        assert_words(o.verdict[0].summary, "around it (4.0G)");
+                afz_flight_done(&flight);
+        }
+}
+
 static void test_others_kills_are_not_ours(void **state)
 {
         (void)state;
@@ -240,6 +267,27 @@ static void test_machine_lost(void **state)
         assert_string_equal(o.verdict[0].summary,
                             "the machine went down while the job was running");
         assert_true(has_evidence(&o.verdict[0], "59 s after the start"));
+        assert_false(has_evidence(&o.verdict[0], "the disk"));
+}
+
+/* A power cut costs a second, and what the disk takes: its worst time is told, as the writer had
+ * it. The scout's own ticks are not the disk's. */
+static void test_machine_lost_tells_the_disk(void **state)
+{
+        (void)state;
+        struct afz_case c = ended(AFZ_END_LOST, -1);
+        c.rebooted = true;
+        fly_job();
+        fly_named(&flight, AFZ_KIND_SELF, 10, "antifreeze", NULL, NULL);
+        fly_point(&flight, AFZ_KIND_SELF, 10, AFZ_SELF_TICK, 1000, 900 * 1000000);
+        assert_false(has_evidence(&judge(&c).verdict[0], "the disk"));
+        fly_named(&flight, AFZ_KIND_SELF, 11, "afz-writer", NULL, NULL);
+        fly_point(&flight, AFZ_KIND_SELF, 11, AFZ_SELF_TICK, 1000, 40 * 1000000);
+        fly_point(&flight, AFZ_KIND_SELF, 11, AFZ_SELF_TICK, 11000, 119500000);
+        fly_point(&flight, AFZ_KIND_SELF, 11, AFZ_SELF_TICK, 21000, 3 * 1000000);
+        assert_true(has_evidence(&judge(&c).verdict[0],
+                                 "59 s after the start; up to a second more is lost, and what the "
+                                 "disk took to write: here up to 120 ms"));
 }
 
 static void test_signs_before_it_went_down(void **state)
@@ -285,13 +333,22 @@ static void test_no_signs_of_a_healthy_machine(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_killed_by_the_machine),        TEST(test_killed_at_the_containers_limit),
-                TEST(test_killed_at_our_own_limit),      TEST(test_killed_by_the_one_that_is_full),
-                TEST(test_a_kill_by_counters_alone),     TEST(test_others_kills_are_not_ours),
-                TEST(test_a_worker_that_was_killed),     TEST(test_what_ended_an_attempt_before),
-                TEST(test_the_kernels_word_for_a_crash), TEST(test_another_program_crashed),
-                TEST(test_a_machine_that_was_short),     TEST(test_machine_lost),
-                TEST(test_signs_before_it_went_down),    TEST(test_no_signs_of_a_healthy_machine),
+                TEST(test_killed_by_the_machine),
+                TEST(test_killed_at_the_containers_limit),
+                TEST(test_killed_at_our_own_limit),
+                TEST(test_killed_by_the_one_that_is_full),
+                TEST(test_a_kill_by_counters_alone),
+                TEST(test_a_kill_that_nobody_counted),
+                TEST(test_others_kills_are_not_ours),
+                TEST(test_a_worker_that_was_killed),
+                TEST(test_what_ended_an_attempt_before),
+                TEST(test_the_kernels_word_for_a_crash),
+                TEST(test_another_program_crashed),
+                TEST(test_a_machine_that_was_short),
+                TEST(test_machine_lost),
+                TEST(test_machine_lost_tells_the_disk),
+                TEST(test_signs_before_it_went_down),
+                TEST(test_no_signs_of_a_healthy_machine),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

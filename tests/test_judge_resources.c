@@ -281,6 +281,7 @@ static void test_files_at_their_limit(void **state)
         assert_int_equal(o.verdicts, 1);
         assert_int_equal(o.verdict[0].level, AFZ_LEVEL_ACT);
         assert_words(o.verdict[0].summary, "had 1020 files open, nearly all of the 1024");
+        assert_words(o.verdict[0].fix, "while it runs again, `ls -l /proc/PID/fd`");
         assert_false(says(afz_judge_fd_leak, AFZ_END_EXIT, 0));
 }
 

@@ -181,6 +181,34 @@ static void test_a_disk_that_ran_full_between_two_looks(void **state)
         }
 }
 
+/* Checkpoints of 8 MB, each closed: the last look was before the one that found no room. */
+static void test_a_disk_without_room_for_the_next_piece(void **state)
+{
+        (void)state;
+        static const struct {
+                double left_mb, since_mb; /* at the last look; written since */
+                bool full;
+        } row[] = {{17, 8, true}, {9, 0, true}, {17, 0, false}, {60, 50, false}};
+        for (size_t i = 0; i < AFZ_COUNT_OF(row); i++) {
+                fly_named(&flight, AFZ_KIND_FS, 30, "/data", "ext4 /dev/sdb", NULL);
+                fly_flat(&flight, AFZ_KIND_FS, 30, AFZ_FS_TOTAL, fly_every(0, 35000, 10000),
+                         FLY_MB(128));
+                for (uint32_t k = 0; k < 4; k++) {
+                        fly_point(&flight, AFZ_KIND_FS, 30, AFZ_FS_AVAILABLE, k * 10000,
+                                  FLY_MB(row[i].left_mb + 8 * (3 - k)));
+                        fly_point(&flight, AFZ_KIND_FS, 30, AFZ_FS_JOB_WRITES, k * 10000, 1);
+                        fly_point(&flight, AFZ_KIND_JOB, 0, AFZ_JOB_WRITTEN, k * 10000,
+                                  FLY_MB(8 * k));
+                }
+                fly_point(&flight, AFZ_KIND_JOB, 0, AFZ_JOB_WRITTEN, 38000,
+                          FLY_MB(24 + row[i].since_mb));
+                if (says(afz_judge_disk_full, AFZ_END_EXIT, 1) != row[i].full)
+                        fail_msg("row %zu", i);
+                assert_false(says(afz_judge_disk_full, AFZ_END_EXIT, 0));
+                afz_flight_done(&flight);
+        }
+}
+
 static void test_no_more_inodes(void **state)
 {
         (void)state;
@@ -237,6 +265,23 @@ static void test_a_full_shm(void **state)
         assert_true(o.verdict[0].confidence < 0.9);
 }
 
+/* Batches of 10 MB: it failed when 58 of 64 MB were taken, which is no 95 %. */
+static void test_a_shm_without_room_for_the_next_batch(void **state)
+{
+        (void)state;
+        for (int last = 58; last >= 48; last -= 10) {
+                fly_flat(&flight, AFZ_KIND_HOST, 0, AFZ_HOST_SHM_TOTAL, fly_every(0, 6000, 1000),
+                         FLY_MB(64));
+                for (uint32_t k = 0; k < 5; k++)
+                        fly_point(&flight, AFZ_KIND_HOST, 0, AFZ_HOST_SHM_USED, k * 1000,
+                                  FLY_MB(last - 10 * (4 - (int)k)));
+                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, 5000, FLY_MB(90));
+                assert_int_equal(says(afz_judge_shm_full, AFZ_END_EXIT, 1), last == 58);
+                assert_false(says(afz_judge_shm_full, AFZ_END_EXIT, 0));
+                afz_flight_done(&flight);
+        }
+}
+
 static void test_a_shm_that_others_filled(void **state)
 {
         (void)state;
@@ -259,9 +304,11 @@ int main(void)
                 TEST(test_a_full_disk),
                 TEST(test_a_disk_that_is_nearly_full),
                 TEST(test_a_disk_that_ran_full_between_two_looks),
+                TEST(test_a_disk_without_room_for_the_next_piece),
                 TEST(test_no_more_inodes),
                 TEST(test_disks_that_are_not_full),
                 TEST(test_a_full_shm),
+                TEST(test_a_shm_without_room_for_the_next_batch),
                 TEST(test_a_shm_that_others_filled),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,8 +15,9 @@ static const struct {
         double short_of_ram;      /* available by all of RAM */
         int64_t hot_millicelsius; /* so near to where it turns itself off */
         int64_t battery_permyriad;
-        double by_line, by_own_count, by_count_above,
-                by_machine; /* how sure of a kill for memory */
+        double met_limit; /* need by the limit, where nobody counted the kill */
+        double by_line, by_own_count, by_count_above, by_machine,
+                by_need; /* how sure of a kill for memory */
 } rule = {
         .near_ms = 5000,       /* counters are read once a second, and the job takes time to go */
         .signs_ms = 30000,     /* what a person would call just before */
@@ -27,10 +28,12 @@ static const struct {
                 0.03, /* the kernel kills below about 1 %, guards of memory from 10 to 4 % */
         .hot_millicelsius = 3000, /* sensors are some degrees off, and read every two seconds */
         .battery_permyriad = 500, /* laptops turn themselves off at 3 to 5 % */
+        .met_limit = 0.95,        /* closer than to be at it: there is no other sign */
         .by_line = 0.98,          /* the kernel says so, or the guard counted it */
         .by_own_count = 0.9,      /* one in the job's cgroup, which may hold others, too */
         .by_count_above = 0.8,    /* one in the container; another could have been the victim */
         .by_machine = 0.75,       /* one on the machine, in the seconds in which ours ended */
+        .by_need = 0.75, /* killed while it stood at the limit; counters are a second old */
 };
 
 static uint32_t before_end(const struct afz_case *c, uint32_t ms)
@@ -146,13 +149,13 @@ bool afz_end_was_full(const struct afz_case *c)
                (double)most >= (double)c->facts.hard_bytes * rule.full;
 }
 
-static bool is_at_limit(const struct afz_case *c, const struct afz_track *track)
+static bool is_at_limit(const struct afz_case *c, const struct afz_track *track, double share)
 {
         int64_t limit, most;
         return last_of(track, AFZ_CGROUP_MAX, &limit) && limit > 0 &&
                afz_column_most(afz_track_column(track, AFZ_CGROUP_NEED),
                                before_end(c, rule.near_ms), UINT32_MAX, &most) &&
-               (double)most >= (double)limit * rule.at_limit;
+               (double)most >= (double)limit * share;
 }
 
 /* The cgroup whose limit was met: the kernel counts that where it was, and in all above. Where it
@@ -165,7 +168,8 @@ static const struct afz_track *limit_met(const struct afz_case *c)
                 if (rose(track, AFZ_CGROUP_EVENT_OOM, afz_end_last_start(c->flight)) &&
                     (!counted || level_of(track) < level_of(counted)))
                         counted = track;
-                if (!full && is_at_limit(c, track) && (!near || level_of(track) < level_of(near)))
+                if (!full && is_at_limit(c, track, rule.at_limit) &&
+                    (!near || level_of(track) < level_of(near)))
                         near = track;
         }
         return counted ? counted : near;
@@ -229,6 +233,7 @@ struct afz_kill_clue afz_kill_clue_of(const struct afz_case *c)
         struct afz_kill_clue ret = {.t_ms = c->flight->end_ms};
         bool certain = end->how == AFZ_END_OOM_KILLED, killed = certain || ended_by_kill(end);
         const struct afz_mark *line = last_line(c, AFZ_EVENT_OOM_KILL, killed);
+        const struct afz_track *met;
         uint32_t late = before_end(c, rule.near_ms);
         if (line)
                 set_line(c, line, &ret);
@@ -244,6 +249,9 @@ struct afz_kill_clue afz_kill_clue_of(const struct afz_case *c)
         } else if (killed && rose(afz_flight_one(c->flight, AFZ_KIND_VM), AFZ_VM_OOM_KILLS, late)) {
                 ret.of = AFZ_LIMIT_MACHINE;
                 ret.confidence = rule.by_machine;
+        } else if (killed && (met = limit_met(c)) && is_at_limit(c, met, rule.met_limit)) {
+                set_place(c, met, &ret);
+                ret.confidence = rule.by_need;
         }
         return ret;
 }

@@ -159,12 +159,20 @@ void afz_judge_fd_leak(const struct afz_case *c, struct afz_outcome *ret)
         if (!f.who || (!f.rises && went_well(c)))
                 return;
         struct afz_verdict *v = say(c, &files, &f, "files open", ret);
-        if (v)
-                snprintf(v->fix, sizeof v->fix,
+        if (!v)
+                return;
+        int n = snprintf(v->fix, sizeof v->fix,
                          "close what is opened (`with open(...)`), and with worker processes: "
-                         "torch.multiprocessing.set_sharing_strategy('file_system'); `ls -l "
-                         "/proc/%llu/fd` shows which; ulimit -n only puts it off",
+                         "torch.multiprocessing.set_sharing_strategy('file_system'); ");
+        char *rest = v->fix + n;
+        size_t cap = sizeof v->fix - (size_t)n;
+        if (c->facts.end.how == AFZ_END_RUNNING)
+                snprintf(rest, cap, "`ls -l /proc/%llu/fd` shows which; ulimit -n only puts it off",
                          (unsigned long long)f.who->subject.id);
+        else
+                snprintf(rest, cap,
+                         "while it runs again, `ls -l /proc/PID/fd` shows which; "
+                         "ulimit -n only puts it off");
 }
 
 /* Tasks of the whole job against the limit of its cgroup, where no process alone stands out. */
@@ -223,9 +231,12 @@ void afz_judge_thread_leak(const struct afz_case *c, struct afz_outcome *ret)
                 f.limit = tasks.limit;
         }
         struct afz_verdict *v = say(c, &threads, &f, "threads", ret);
+        bool runs = c->facts.end.how == AFZ_END_RUNNING;
+        char pid[24];
+        snprintf(pid, sizeof pid, "%llu", (unsigned long long)f.who->subject.id);
         if (v)
                 snprintf(v->fix, sizeof v->fix,
                          "end what is started (join threads, close pools and clients) outside of "
-                         "the step; `py-spy dump --pid %llu` or gdb shows where they stand",
-                         (unsigned long long)f.who->subject.id);
+                         "the step; %s`py-spy dump --pid %s` or gdb shows where they stand",
+                         runs ? "" : "while it runs again, ", runs ? pid : "PID");
 }

@@ -17,6 +17,10 @@ static const struct {
         double signal, asked;           /* somebody's signal; our own checkpoint signal */
         double of_shell;                /* by what is added to 128 in an exit status */
         double exit, clean;
+        double clean_level;   /* its memory was seen level */
+        double clean_grown;   /* it grew, and nobody can say why ... */
+        double clean_rising;  /* ... steadily, to the end */
+        double grew;          /* of the level at the end: that is growth */
         uint64_t far_divisor; /* a peak below this part of what it may use is far from it */
         uint64_t other_bytes; /* what another program must have grown by, to be named */
         uint32_t show_ms;     /* before the end: where to look in the report */
@@ -29,8 +33,12 @@ static const struct {
         .signal = 0.8, /* a program may also send itself a signal */
         .asked = 0.8,
         .of_shell = 0.7, /* a program may end with any number */
-        .exit = 0.6,     /* that it ended so is certain; that nothing outside led to it is not */
+        .exit = 0.75,    /* that it ended so is certain; that nothing outside led to it is not */
         .clean = 0.9,
+        .clean_level = 0.95,
+        .clean_grown = 0.8,
+        .clean_rising = 0.6, /* nothing tells the one from the other */
+        .grew = 0.2,
         .far_divisor = 2,                  /* from half on, memory may have had a part in it */
         .other_bytes = UINT64_C(64) << 20, /* less comes and goes in any browser */
         .show_ms = 30000,
@@ -311,10 +319,28 @@ static struct afz_verdict *say_signal(const struct afz_case *c, int sig, bool of
 
 /* ---- ended by itself, or out of sight ---- */
 
+/* What timeout(1) ends with when it has ended what it ran; batch systems have copied it. */
+enum { STATUS_OF_TIMEOUT = 124 };
+
+static struct afz_verdict *say_timeout(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_verdict *v = say(c, ret, "killed-externally", AFZ_LEVEL_WARN, rule.of_shell);
+        if (!v)
+                return NULL;
+        snprintf(v->summary, sizeof v->summary, "a time limit ended it after %s, not Antifreeze",
+                 LASTS(c->flight->end_ms));
+        afz_verdict_note(v, "exit status %d: so timeout(1) tells that the time was over",
+                         STATUS_OF_TIMEOUT);
+        snprintf(v->fix, sizeof v->fix, "give it more time, or let it save before the limit");
+        return v;
+}
+
 static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outcome *ret)
 {
         int code = c->facts.end.code, sig = signal_of_status(code);
         struct afz_verdict *v;
+        if (code == STATUS_OF_TIMEOUT)
+                return say_timeout(c, ret);
         if (sig) {
                 v = say_signal(c, sig, true, ret);
                 if (v)
@@ -345,17 +371,38 @@ static struct afz_verdict *say_unknown(const struct afz_case *c, struct afz_outc
 static struct afz_verdict *say_lost(const struct afz_case *c, struct afz_outcome *ret)
 {
         struct afz_verdict *v = say(c, ret, "lost", AFZ_LEVEL_UNKNOWN, 1);
-        if (!v)
-                return NULL;
-        snprintf(v->summary, sizeof v->summary,
-                 "the guard was killed before the job ended: how the job ended is not known");
-        afz_verdict_note(v, "nobody holds the run any more, and no end was recorded");
-        snprintf(v->fix, sizeof v->fix, "%s",
-                 c->flight->head.tier != AFZ_TIER_NONE
-                         ? "read the last lines that the job printed; its limits stayed in "
-                           "force, and the next run clears up after it"
-                         : "look whether the job is still running: nothing holds it now");
+        if (v)
+                afz_verdict_lost(v, c->flight->head.tier != AFZ_TIER_NONE);
         return v;
+}
+
+/* How long the disk took at worst until what was written was on it: the recorder's writer tells
+ * that as the length of its tick. 0: not known. */
+static uint64_t disk_ms(const struct afz_flight *flight)
+{
+        const struct afz_track *self;
+        int64_t ns, most = 0;
+        for (size_t cursor = 0; (self = afz_flight_next(flight, AFZ_KIND_SELF, &cursor));)
+                if (strcmp(self->name, "afz-writer") == 0 &&
+                    afz_column_most(afz_track_column(self, AFZ_SELF_TICK), 0, UINT32_MAX, &ns) &&
+                    ns > most)
+                        most = ns;
+        return (uint64_t)(most + 999999) / 1000000;
+}
+
+static void note_last_recorded(const struct afz_flight *flight, struct afz_verdict *v)
+{
+        uint64_t disk = disk_ms(flight);
+        if (flight->end_ms == 0)
+                return;
+        if (disk == 0)
+                afz_verdict_note(v, "the last that was recorded is %s after the start",
+                                 LASTS(flight->end_ms));
+        else
+                afz_verdict_note(v,
+                                 "the last that was recorded is %s after the start; up to a second "
+                                 "more is lost, and what the disk took to write: here up to %s",
+                                 LASTS(flight->end_ms), LASTS(disk));
 }
 
 static struct afz_verdict *say_machine_lost(const struct afz_case *c, struct afz_outcome *ret)
@@ -364,21 +411,15 @@ static struct afz_verdict *say_machine_lost(const struct afz_case *c, struct afz
         if (!v)
                 return NULL;
         afz_verdict_note(v, "the machine has been booted anew since, and no end was recorded");
-        if (c->flight->end_ms > 0)
-                afz_verdict_note(v, "the last that was recorded is %s after the start",
-                                 LASTS(c->flight->end_ms));
-        const char *sign = afz_end_signs(c, v);
-        snprintf(v->summary, sizeof v->summary,
-                 "the machine went down while the job was running%s%s",
-                 sign ? "; shortly before, " : "", sign ? sign : "");
-        snprintf(v->fix, sizeof v->fix,
-                 "look at the last lines of the boot before: journalctl -b -1 -e");
+        note_last_recorded(c->flight, v);
+        afz_verdict_machine_lost(v, afz_end_signs(c, v));
         return v;
 }
 
 /* ---- nothing was wrong ---- */
 
-/* "; its memory stayed level": only where it was looked at for long enough. */
+/* How its memory went: "; its memory stayed level" only where it was looked at for long enough.
+ * What grew to the end may have been a leak all the same, and is said less surely. */
 static const char *floor_words(const struct afz_case *c, struct afz_verdict *v)
 {
         const struct afz_track *hold = afz_flight_one(c->flight, AFZ_KIND_HOLD);
@@ -389,12 +430,26 @@ static const char *floor_words(const struct afz_case *c, struct afz_verdict *v)
                 .to_ms = UINT32_MAX,
                 .when = AFZ_TREND_ENDED,
         });
-        if (trend.growth != AFZ_GROWTH_FLAT || trend.to_ms <= trend.from_ms)
+        if (trend.blocks == 0 || trend.to_ms <= trend.from_ms)
                 return "";
         double moved = (double)trend.floor_last - (double)trend.floor_first;
-        afz_verdict_note(v, "the memory that it keeps moved by %s over %s",
-                         SIZE(moved < 0 ? -moved : moved), LASTS(trend.to_ms - trend.from_ms));
-        return "; its memory stayed level";
+        const char *over = LASTS(trend.to_ms - trend.from_ms);
+        if (trend.growth == AFZ_GROWTH_FLAT) {
+                v->confidence = rule.clean_level;
+                afz_verdict_note(v, "the memory that it keeps moved by %s over %s",
+                                 SIZE(moved < 0 ? -moved : moved), over);
+                return "; its memory stayed level";
+        }
+        if (moved < rule.grew * (double)trend.floor_last)
+                return "";
+        v->confidence = trend.growth == AFZ_GROWTH_LEAK ? rule.clean_rising : rule.clean_grown;
+        if (trend.growth == AFZ_GROWTH_WARMING)
+                return "";
+        afz_verdict_note(v,
+                         "the memory that it keeps grew by %s over %s: data that it put together, "
+                         "or a leak that was not seen for long enough",
+                         SIZE(moved), over);
+        return "";
 }
 
 static struct afz_verdict *say_clean(const struct afz_case *c, struct afz_outcome *ret)

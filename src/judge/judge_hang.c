@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "count_of.h"
+#include "hang_stacks.h"
+#include "hang_steps.h"
 #include "judge_words.h"
 #include "judges.h"
 #include "role.h"
@@ -29,8 +31,6 @@ static const struct {
         double mattered;         /* share of the job's core time, from which on a process counts */
         uint32_t near_ms;        /* a worker's end and the beginning of the quiet */
         uint32_t spin_ms;        /* busy without a step, before it is one */
-        double spin_steps;       /* the same, in longest steps so far */
-        unsigned steps;          /* that have come, before their absence means something */
         double spin_cores;       /* used */
         double spin_flat;        /* share by which its memory may move meanwhile */
         int64_t spin_flat_bytes; /* or this much */
@@ -46,8 +46,6 @@ static const struct {
         .mattered = 0.10,            /* trackers, launchers and shells have next to none */
         .near_ms = 15000,            /* the rest works off what is queued first */
         .spin_ms = 120000,           /* an evaluation between two steps may take a minute */
-        .spin_steps = 20,            /* and twenty times a step */
-        .steps = 5,                  /* fewer are a warm-up */
         .spin_cores = 0.90,          /* one thread at full speed */
         .spin_flat = 0.01,           /* 1 %: work allocates */
         .spin_flat_bytes = 16 << 20, /* 16 MiB */
@@ -65,8 +63,11 @@ struct scene {
         const char *main_words;
         unsigned relatives; /* processes but main that wait for each other */
         bool waits_outside; /* somebody waits for a clock, a person, the network */
-        unsigned stacks;    /* threads of which the wait is known */
         bool over;          /* the run has ended since */
+
+        struct afz_stands stands;           /* where its threads stood, if anybody has looked */
+        const struct afz_stand *main_stand; /* the main thread of main; NULL: not known */
+        unsigned unclear;                   /* threads of which nobody knows what they wait for */
 };
 
 static int64_t cpu_of(const struct afz_track *proc, uint32_t to_ms)
@@ -158,7 +159,7 @@ static int64_t role_of(const struct afz_track *proc)
 static bool waits_for_kin(int64_t role, enum afz_wait wait)
 {
         return role != AFZ_ROLE_SHELL && role != AFZ_ROLE_LAUNCHER && role != AFZ_ROLE_TRACKER &&
-               (wait == AFZ_WAIT_LOCK || wait == AFZ_WAIT_PIPE || wait == AFZ_WAIT_CHILD);
+               afz_wait_is_kin(wait);
 }
 
 /* A wrapper: it did next to nothing itself and waits, in whatever way, for what it started. */
@@ -214,27 +215,60 @@ static bool look_at_processes(struct scene *s)
         return s->main != NULL;
 }
 
-/* The innermost line of a stack, which is the kernel's where it could be read. */
-static void first_line(const char *text, char *buf, size_t cap)
+static int64_t role_at(const struct scene *s, uint64_t pid)
 {
-        snprintf(buf, cap, "%.*s", (int)strcspn(text, "\n"), text);
+        const struct afz_track *proc = afz_flight_find(s->flight, AFZ_KIND_PROC, pid);
+        return proc ? role_of(proc) : AFZ_ROLE_OTHER;
+}
+
+/* Whose threads say nothing about the job: they wait for whatever they started. */
+static bool is_bystander(const struct scene *s, uint64_t pid)
+{
+        const struct afz_track *proc = afz_flight_find(s->flight, AFZ_KIND_PROC, pid);
+        int64_t role = role_at(s, pid);
+        return role == AFZ_ROLE_SHELL || role == AFZ_ROLE_LAUNCHER || role == AFZ_ROLE_TRACKER ||
+               (proc && proc != s->main && is_wrapper(s, proc, cpu_of(proc, s->quiet.to_ms)));
+}
+
+/* Whether what a thread waits for may come from outside of the job: somebody else, or a clock that
+ * has not struck yet. One that struck between two looks, and nothing came of it, is a heartbeat: a
+ * progress bar's, a watchdog's. */
+static bool may_come_from_outside(const struct afz_stand *stand)
+{
+        bool by_clock = stand->timed &&
+                        (afz_wait_is_kin(stand->wait) || strcmp(stand->words, "a clock") == 0);
+        if (by_clock)
+                return !stand->beats;
+        return stand->wait == AFZ_WAIT_OUT || stand->wait == AFZ_WAIT_ANY;
+}
+
+/* The main thread: it counts where it has not moved and will not by itself. */
+static void take_main_stand(struct scene *s, const struct afz_stand *stand)
+{
+        s->main_stand = stand;
+        if (stand->wait == AFZ_WAIT_UNKNOWN)
+                return;
+        s->main_wait = stand->wait;
+        s->main_words = stand->words;
+        bool moves = stand->seen_before && !stand->stood;
+        if (afz_wait_is_kin(stand->wait) && (stand->timed || moves))
+                s->main_wait = AFZ_WAIT_ANY;
 }
 
 /* Stacks say more than the main threads' waits: of every thread. */
 static void look_at_stacks(struct scene *s)
 {
-        for (size_t i = 0; i < s->flight->marks; i++) {
-                const struct afz_mark *m = &s->flight->mark[i];
-                const char *words;
-                char line[96];
-                if (m->kind != AFZ_MARK_STACK || m->t_ms < s->quiet.from_ms ||
-                    m->t_ms > s->quiet.to_ms)
+        afz_stands_of(s->flight, s->quiet.from_ms, s->quiet.to_ms, &s->stands);
+        for (size_t i = 0; i < s->stands.count; i++) {
+                const struct afz_stand *stand = &s->stands.one[i];
+                bool is_main = stand->pid == s->main->subject.id && stand->tid == stand->pid;
+                if (is_main)
+                        take_main_stand(s, stand);
+                else if (is_bystander(s, stand->pid))
                         continue;
-                first_line(m->text, line, sizeof line);
-                enum afz_wait wait = afz_wait_of(line, &words);
-                s->stacks += wait != AFZ_WAIT_UNKNOWN;
-                /* A thread that listens makes the whole a server that idles. */
-                s->waits_outside |= wait == AFZ_WAIT_OUT || strstr(line, "ep_poll");
+                else
+                        s->waits_outside |= may_come_from_outside(stand);
+                s->unclear += stand->unclear;
         }
 }
 
@@ -259,37 +293,6 @@ static bool set_scene(const struct afz_case *c, struct scene *s)
                 return false;
         look_at_stacks(s);
         return true;
-}
-
-/* ---- steps ---- */
-
-struct steps {
-        unsigned count;
-        uint32_t last_ms, longest_ms; /* between two */
-        int64_t number;
-};
-
-static struct steps steps_of(const struct afz_flight *flight)
-{
-        struct steps st = {0};
-        for (size_t i = 0; i < flight->marks; i++) {
-                const struct afz_mark *m = &flight->mark[i];
-                if (m->kind == AFZ_MARK_ATTEMPT)
-                        st = (struct steps){0};
-                if (m->kind != AFZ_MARK_STEP)
-                        continue;
-                if (st.count++ > 0)
-                        st.longest_ms = later(st.longest_ms, m->t_ms - st.last_ms);
-                st.last_ms = m->t_ms;
-                st.number = m->code;
-        }
-        return st;
-}
-
-static bool steps_stopped(const struct steps *st, uint32_t by_ms)
-{
-        return st->count >= at.steps && st->last_ms <= by_ms &&
-               (double)(by_ms - st->last_ms) >= at.spin_steps * st->longest_ms;
 }
 
 /* ---- words ---- */
@@ -325,39 +328,45 @@ static void note_waits(struct afz_verdict *v, const struct scene *s)
         }
 }
 
-/* One line of evidence from many: innermost first, as the stack has them. */
-static void one_line(const char *text, char *buf, size_t cap)
-{
-        size_t n = 0;
-        for (; *text && n + 4 < cap; text++) {
-                if (*text != '\n') {
-                        buf[n++] = *text;
-                        continue;
-                }
-                memcpy(buf + n, " < ", 3);
-                n += 3;
-        }
-        buf[n] = '\0';
-}
-
+/* Where the main thread stood, and another one that waits for its like. */
 static void note_stacks(struct afz_verdict *v, const struct scene *s)
 {
         int told = 0;
-        for (size_t i = 0; i < s->flight->marks && told < 2; i++) {
-                const struct afz_mark *m = &s->flight->mark[i];
-                char line[160];
-                if (m->kind != AFZ_MARK_STACK || m->t_ms < s->quiet.from_ms || !m->text[0])
-                        continue;
-                told++;
-                one_line(m->text, line, sizeof line);
-                afz_verdict_note(v, "thread %u stands in %s", (unsigned)(m->code & UINT32_MAX),
-                                 line);
-        }
+        for (int main = 1; main >= 0; main--)
+                for (size_t i = 0; i < s->stands.count && told < 2; i++) {
+                        const struct afz_stand *stand = &s->stands.one[i];
+                        char line[150];
+                        if ((stand == s->main_stand) != main || !stand->mark->text[0] ||
+                            (!main && s->main_stand && !afz_wait_is_kin(stand->wait)))
+                                continue;
+                        told++;
+                        afz_stand_tell(stand->mark->text, line, sizeof line);
+                        afz_verdict_note(v, "thread %llu stands in %s%s",
+                                         (unsigned long long)stand->tid, line,
+                                         stand->stood ? " (at both looks)" : "");
+                }
 }
 
-static void note_step(struct afz_verdict *v, const struct steps *st)
+/* The line of the user's own program: of the main thread of the program itself, of the process that
+ * had worked most, of anybody who waits for his like. */
+static void find_where(const struct scene *s, struct afz_where *ret)
 {
-        if (st->count >= at.steps)
+        for (int turn = 0; turn < 3; turn++)
+                for (size_t i = 0; i < s->stands.count; i++) {
+                        const struct afz_stand *stand = &s->stands.one[i];
+                        bool fits = turn == 0 ? stand->tid == stand->pid &&
+                                                        role_at(s, stand->pid) == AFZ_ROLE_MAIN
+                                    : turn == 1 ? stand == s->main_stand
+                                                : afz_wait_is_kin(stand->wait) &&
+                                                          !is_bystander(s, stand->pid);
+                        if (fits && afz_stand_where(stand->mark->text, ret))
+                                return;
+                }
+}
+
+static void note_step(struct afz_verdict *v, const struct afz_steps *st)
+{
+        if (afz_steps_count(st))
                 afz_verdict_note(v, "the last step, %lld, ended %s after the start",
                                  (long long)st->number, LASTS(st->last_ms));
 }
@@ -420,7 +429,7 @@ static const struct afz_track *dead_worker(const struct scene *s, unsigned *ret_
         return odd || (left > 0 && gone <= left) ? dead : NULL;
 }
 
-static bool judge_worker(const struct scene *s, const struct steps *st, struct afz_outcome *ret)
+static bool judge_worker(const struct scene *s, const struct afz_steps *st, struct afz_outcome *ret)
 {
         unsigned left;
         const struct afz_track *dead = dead_worker(s, &left);
@@ -430,12 +439,14 @@ static bool judge_worker(const struct scene *s, const struct steps *st, struct a
         bool known = strcmp(how, "vanished") != 0;
         struct afz_verdict *v =
                 afz_outcome_add(ret, "hang:worker-dead", AFZ_LEVEL_ACT, known ? 0.90 : 0.75);
+        char place[160];
         if (!v)
                 return true;
+        find_where(s, &v->where);
         snprintf(v->summary, sizeof v->summary,
-                 "it %s: a loader worker (process %llu) %s, and the rest %s for it for ever",
+                 "it %s: a loader worker (process %llu) %s, and the rest %s for it for ever%s",
                  s->over ? "hung" : "hangs", (unsigned long long)dead->subject.id, how,
-                 s->over ? "waited" : "waits");
+                 s->over ? "waited" : "waits", afz_where_words(&v->where, place, sizeof place));
         snprintf(v->fix, sizeof v->fix,
                  "find out why the worker ended (its own error, memory, a signal): run with "
                  "num_workers=0 once; give the loader a time-out, so that it fails instead of "
@@ -443,6 +454,7 @@ static bool judge_worker(const struct scene *s, const struct steps *st, struct a
         note_stretch(v, s);
         afz_verdict_note(v, "%u of its workers still live and wait", left);
         note_waits(v, s);
+        note_stacks(v, s);
         note_step(v, st);
         return true;
 }
@@ -458,6 +470,8 @@ static bool waits_inside(const struct scene *s, bool stopped)
         case AFZ_WAIT_LOCK:
                 return true;
         case AFZ_WAIT_PIPE: /* the other end may be somebody outside the job */
+                return s->relatives > 0 ||
+                       (s->main_stand && strstr(s->main_stand->mark->text, " of its own pipes"));
         case AFZ_WAIT_CHILD:
                 return s->relatives > 0;
         case AFZ_WAIT_ANY:
@@ -469,36 +483,59 @@ static bool waits_inside(const struct scene *s, bool stopped)
         return false;
 }
 
-static bool judge_deadlock(const struct scene *s, const struct steps *st, struct afz_outcome *ret)
+/* How sure. Without steps or stacks only the main thread's wait is known, and another may wait for
+ * the world: a server that nobody asks anything looks the same. */
+static double deadlock_confidence(const struct scene *s, bool stopped)
 {
-        bool stopped = steps_stopped(st, s->quiet.to_ms);
-        if (quiet_ms(s) < at.asleep_ms || !waits_inside(s, stopped))
-                return false;
-        /* Without steps or stacks only the main thread's wait is known, and another may wait for
-         * the world: a server that nobody asks anything looks the same. */
-        bool seen = stopped || s->stacks > 1;
-        struct afz_verdict *v =
-                afz_outcome_add(ret, "hang:deadlock", seen ? AFZ_LEVEL_ACT : AFZ_LEVEL_WARN,
-                                seen                             ? 0.92
-                                : quiet_ms(s) > 5 * at.asleep_ms ? 0.60
-                                                                 : 0.50);
-        if (!v)
-                return true;
-        snprintf(v->summary, sizeof v->summary, "it %s for %s, %s waiting for %s",
-                 s->over ? "hung: all of it slept" : "hangs: all of it has slept",
-                 LASTS(quiet_ms(s)), s->relatives > 0 ? "its processes" : "its threads",
-                 s->main_words);
+        if (stopped || (s->main_stand && s->main_stand->stood && s->unclear == 0))
+                return 0.92;
+        if (s->stands.count > 0 && s->unclear == 0)
+                return 0.80; /* one look only: it may have moved since */
+        return quiet_ms(s) > 5 * at.asleep_ms ? 0.60 : 0.50;
+}
+
+static void word_fix(const struct scene *s, struct afz_verdict *v)
+{
+        char begin[100];
+        if (v->where.file[0])
+                snprintf(begin, sizeof begin, "; begin at %.60s:%d", afz_where_file(&v->where),
+                         v->where.line);
+        else
+                snprintf(begin, sizeof begin,
+                         "; while it hangs, `py-spy dump --pid %llu` shows the lines of a Python "
+                         "program",
+                         (unsigned long long)s->main->subject.id);
         if (s->relatives > 0)
                 snprintf(v->fix, sizeof v->fix,
                          "two sides wait for each other: empty queues before join(), take locks in "
                          "one order, start workers with spawn instead of fork after threads were "
-                         "started");
+                         "started%s",
+                         v->where.file[0] ? begin : "");
         else
                 snprintf(v->fix, sizeof v->fix,
                          "two threads wait for each other: take locks in the same order "
-                         "everywhere, or give the waits a time-out; while it hangs, `py-spy dump "
-                         "--pid %llu` shows the lines of a Python program",
-                         (unsigned long long)s->main->subject.id);
+                         "everywhere, or give the waits a time-out%s",
+                         begin);
+}
+
+static bool judge_deadlock(const struct scene *s, const struct afz_steps *st,
+                           struct afz_outcome *ret)
+{
+        bool stopped = afz_steps_stopped(st, s->quiet.to_ms);
+        if (quiet_ms(s) < at.asleep_ms || !waits_inside(s, stopped))
+                return false;
+        double sure = deadlock_confidence(s, stopped);
+        char place[160];
+        struct afz_verdict *v = afz_outcome_add(
+                ret, "hang:deadlock", sure >= 0.80 ? AFZ_LEVEL_ACT : AFZ_LEVEL_WARN, sure);
+        if (!v)
+                return true;
+        find_where(s, &v->where);
+        snprintf(v->summary, sizeof v->summary, "it %s for %s, %s waiting for %s%s",
+                 s->over ? "hung: all of it slept" : "hangs: all of it has slept",
+                 LASTS(quiet_ms(s)), s->relatives > 0 ? "its processes" : "its threads",
+                 s->main_words, afz_where_words(&v->where, place, sizeof place));
+        word_fix(s, v);
         note_stretch(v, s);
         note_waits(v, s);
         note_stacks(v, s);
@@ -517,11 +554,12 @@ static bool is_flat(const struct afz_column *need, uint32_t from, uint32_t to)
                (double)most - (double)least <= at.spin_flat * (double)most;
 }
 
-static void judge_spin(const struct afz_case *c, const struct steps *st, struct afz_outcome *ret)
+static void judge_spin(const struct afz_case *c, const struct afz_steps *st,
+                       struct afz_outcome *ret)
 {
         const struct afz_track *job = afz_flight_job(c->flight);
-        if (!job || st->count < at.steps || job->last_ms < st->last_ms + at.spin_ms ||
-            !end_fits(c) || !steps_stopped(st, job->last_ms))
+        if (!job || !afz_steps_count(st) || job->last_ms < st->last_ms + at.spin_ms ||
+            !end_fits(c) || !afz_steps_stopped(st, job->last_ms))
                 return;
         uint32_t from = st->last_ms + 1, to = job->last_ms;
         double cores = afz_rate_or(afz_track_column(job, AFZ_JOB_CPU), from, to, 1e-9);
@@ -546,7 +584,6 @@ static void judge_spin(const struct afz_case *c, const struct steps *st, struct 
         afz_verdict_note(v, "%u steps came before, the longest took %s", st->count,
                          LASTS(st->longest_ms));
         afz_verdict_note(v, "nothing read, nothing written, and its memory stayed the same");
-        note_stacks(v, &(struct scene){.flight = c->flight, .quiet = {from, to, AFZ_QUIET_WORK}});
         v->from_ms = from;
         v->to_ms = to;
 }
@@ -554,7 +591,7 @@ static void judge_spin(const struct afz_case *c, const struct steps *st, struct 
 AFZ_JUDGE(hang)
 {
         struct scene s;
-        struct steps st = steps_of(c->flight);
+        struct afz_steps st = afz_steps_of(c->flight);
         if (!set_scene(c, &s))
                 judge_spin(c, &st, ret);
         else if (!judge_worker(&s, &st, ret) && !judge_deadlock(&s, &st, ret))

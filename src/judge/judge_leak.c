@@ -18,12 +18,14 @@ static const struct {
         double process;       /* the tree as a whole does not show it */
         double process_share; /* of the tree's level: what one must have grown by then */
         double reads_least, reads_most; /* read() handed out so much of the growth: it loads data */
+        double loads_s;                 /* and that may take longer */
+        double near_top;                /* of the most: as good as there */
         double named_share;             /* of the growth: what a role must have, to be named */
         uint32_t dead_ms;               /* not seen for so long before the end: it is gone */
 } rule = {
         .stopped = 0.9,
-        .stopped_short = 0.7, /* a data set that is built in memory looks the same for seconds */
-        .brief = 0.6,         /* a cache that is filled in a minute does, too */
+        .stopped_short = 0.75, /* a data set that is built in memory looks the same for seconds */
+        .brief = 0.7,          /* a cache that is filled in a minute does, too */
         .minutes = 0.8,
         .longer = 0.9,
         .little = 0.1,
@@ -31,8 +33,10 @@ static const struct {
         .long_s = 60, /* tens of gigabytes by any disk, a few by any parser */
         .process = 0.6,
         .process_share = 0.1,
-        .reads_least = 0.5, /* what was read is kept, or half of it; */
+        .reads_least = 0.1, /* what was read is kept, and objects take ten times their text; */
         .reads_most = 4,    /* streams read far more than they keep */
+        .loads_s = 180,     /* an index, a table: interpreters parse some MB a second */
+        .near_top = 0.9,    /* where the ladder, and the kernel's reclaim, begin to hold it */
         .named_share = 0.5,
         .dead_ms = 5000, /* processes are looked at once a second, busy machines less often */
 };
@@ -182,6 +186,23 @@ static bool loads(const struct afz_flight *flight, const struct afz_trend *trend
         return read > rule.reads_least * growth && read < rule.reads_most * growth;
 }
 
+/* What grew are files that it writes to a file system in memory: log-growth says that. */
+static bool goes_to_files(const struct afz_flight *flight, const struct afz_trend *trend)
+{
+        double growth = (double)trend->floor_last - (double)trend->floor_first;
+        const struct afz_track *fs;
+        int64_t writes;
+        for (size_t at = 0; (fs = afz_flight_next(flight, AFZ_KIND_FS, &at));)
+                if (strncmp(fs->detail, "tmpfs", 5) == 0 && strcmp(fs->name, "/dev/shm") != 0 &&
+                    afz_column_most(afz_track_column(fs, AFZ_FS_JOB_WRITES), trend->from_ms,
+                                    trend->to_ms, &writes) &&
+                    writes > 0 &&
+                    -rose(afz_track_column(fs, AFZ_FS_AVAILABLE), trend) >
+                            rule.named_share * growth)
+                        return true;
+        return false;
+}
+
 /* ---- the words ---- */
 
 /* "12M every second", "3.1M every minute", "900K with every step". */
@@ -308,14 +329,28 @@ static void note_forecast(const struct afz_case *c, const struct afz_trend *tren
 
 /* ---- the judge ---- */
 
+/* Where it came near what it had at the end of the stretch: from there on, a machine that runs out
+ * of memory lets nobody grow. */
+static uint32_t near_top(const struct afz_column *need, const struct stretch *s)
+{
+        int64_t most;
+        size_t i = afz_column_at(need, s->from_ms);
+        if (!afz_column_most(need, s->from_ms, s->to_ms, &most))
+                return s->to_ms;
+        for (; i < need->count && need->point[i].t_ms < s->to_ms; i++)
+                if ((double)need->point[i].most >= rule.near_top * (double)most)
+                        return need->point[i].t_ms;
+        return s->to_ms;
+}
+
 /* Where it met its line: the stretch up to there, then (a job that is braked, squeezed or asked to
- * save grows otherwise) up to the first of these; each first as of any run, then as one that is
- * known to have grown. */
+ * save grows otherwise) up to the first of these, then up to where it came near the line; each
+ * first as of any run, then as one that is known to have grown. */
 static struct afz_trend trend_to_line(const struct afz_case *c, const struct afz_column *need,
                                       struct stretch *s, bool *ret_short)
 {
         struct afz_trend trend = {0};
-        for (int round = 0; round < 2; round++) {
+        for (int round = 0; round < 3; round++) {
                 *ret_short = false;
                 trend = trend_of(c->flight, need, s, AFZ_TREND_ENDED);
                 if (trend.growth == AFZ_GROWTH_LEAK)
@@ -326,9 +361,7 @@ static struct afz_trend trend_to_line(const struct afz_case *c, const struct afz
                         break;
                 uint32_t held =
                         first_action(c->flight, s, A(BRAKE) | A(SQUEEZE) | A(CHECKPOINT), s->to_ms);
-                if (held == s->to_ms)
-                        break;
-                s->to_ms = held;
+                s->to_ms = held == s->to_ms ? near_top(need, s) : held;
         }
         return trend;
 }
@@ -337,7 +370,8 @@ static struct afz_trend trend_to_line(const struct afz_case *c, const struct afz
 static bool may_be_loading(const struct afz_flight *flight, const struct afz_trend *trend,
                            enum afz_work work)
 {
-        return trend->lived_s < rule.long_s && (work == AFZ_WORK_NONE || loads(flight, trend));
+        return (trend->lived_s < rule.long_s && work == AFZ_WORK_NONE) ||
+               (trend->lived_s < rule.loads_s && loads(flight, trend));
 }
 
 static double confidence_of(const struct afz_trend *trend, const struct stretch *s, bool is_short,
@@ -349,17 +383,34 @@ static double confidence_of(const struct afz_trend *trend, const struct stretch 
                                              : rule.longer;
         if (s->met_line)
                 sure = is_short ? rule.stopped_short : rule.stopped;
-        if (work != AFZ_WORK_SEEN && trend->lived_s < rule.long_s)
+        if (work < AFZ_WORK_HINTED && trend->lived_s < rule.long_s)
                 sure -= rule.unseen;
         return growth < 0.1 * (double)trend->floor_last ? sure - rule.little : sure;
+}
+
+/* Whether it worked while it grew. Of one that met its line the time that it computed is no sign:
+ * data that are made up in memory take some, too, and how it ended says what is known. */
+static enum afz_work work_of(const struct afz_flight *flight, const struct afz_trend *trend,
+                             bool met_line, const char **ret_sign)
+{
+        enum afz_work work = afz_work_in(flight, trend->from_ms, trend->to_ms, ret_sign);
+        if (work >= AFZ_WORK_HINTED || met_line ||
+            !afz_work_computes(flight, trend->from_ms, trend->to_ms))
+                return work;
+        *ret_sign = "it computed for far longer than it takes to load what it keeps, and read "
+                    "nothing";
+        return AFZ_WORK_HINTED;
 }
 
 static void say(const struct afz_case *c, const struct afz_trend *trend, const struct stretch *s,
                 bool is_short, struct afz_outcome *ret)
 {
         const char *sign;
-        enum afz_work work = afz_work_in(c->flight, trend->from_ms, trend->to_ms, &sign);
-        if (may_be_loading(c->flight, trend, work))
+        enum afz_work work = work_of(c->flight, trend, s->met_line, &sign);
+        /* The weaker the sign, the straighter the line: there was no time to see a cache fade. */
+        bool bent = !s->met_line && trend->lived_s < rule.long_s && work != AFZ_WORK_SEEN &&
+                    !trend->is_straight;
+        if (bent || may_be_loading(c->flight, trend, work) || goes_to_files(c->flight, trend))
                 return;
         struct afz_verdict *v =
                 afz_outcome_add(ret, "leak", s->met_line ? AFZ_LEVEL_ACT : AFZ_LEVEL_WARN,
@@ -387,7 +438,7 @@ static void say(const struct afz_case *c, const struct afz_trend *trend, const s
         note_growth(trend, v);
         note_who(c, trend, &who, v);
         note_forecast(c, trend, v);
-        if (work == AFZ_WORK_SEEN)
+        if (work >= AFZ_WORK_HINTED)
                 afz_verdict_note(v, "%s", sign);
         if (is_short)
                 afz_verdict_note(v,

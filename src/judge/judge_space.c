@@ -25,6 +25,7 @@ static const struct {
         int64_t fell_bytes;    /* under a run that ended well, at the least */
         double unseen_share;   /* of what was left, that it must have come to by then */
         uint32_t unseen_ms;    /* from the last look to the end of a run that failed, at most */
+        uint32_t closed_ms; /* the same where it had closed its files, and its writing is known */
         /* /dev/shm. */
         double shm_full;   /* used by all of it */
         double shm_bus;    /* with a SIGBUS, this is enough */
@@ -46,9 +47,10 @@ static const struct {
         .fell_bytes = 16 * MIB, /* else it was full before, and the run did not mind */
         .unseen_share = 0.8,    /* of the rest at that look: no writer is so steady */
         .unseen_ms = 3000,      /* sizes are read once a second, later on a busy machine */
-        .shm_full = 0.95,       /* the next batch finds no room */
-        .shm_bus = 0.80,        /* the reading may be a batch old */
-        .shm_own = 0.5,         /* half of it or more is the job's */
+        .closed_ms = 15000, /* they are read while it has files there: not between checkpoints */
+        .shm_full = 0.95,   /* the next batch finds no room */
+        .shm_bus = 0.80,    /* the reading may be a batch old */
+        .shm_own = 0.5,     /* half of it or more is the job's */
         .shm_small = 512 * MIB, /* containers get 64M */
         .sure = 0.95,
         .told = 0.8,
@@ -229,6 +231,33 @@ static bool fell_to_nothing(const struct afz_case *c, const struct afz_column *a
         return (double)p[2].mean * rule.unseen_share <= per_ms * (double)(end - p[2].t_ms);
 }
 
+/* The same of one that writes piece by piece and closes its file after each: no look finds it there
+ * at the end. Whether the next piece would have had room, by what it wrote since the last look. */
+static bool next_had_no_room(const struct afz_case *c, const struct afz_track *fs, int64_t total)
+{
+        const struct afz_column *available = afz_track_column(fs, AFZ_FS_AVAILABLE);
+        const struct afz_column *written =
+                afz_track_column(afz_flight_one(c->flight, AFZ_KIND_JOB),
+                                 is_in_memory(fs) ? AFZ_JOB_WRITE_CALLS : AFZ_JOB_WRITTEN);
+        size_t n = available->count;
+        int64_t before, after;
+        double piece = 0;
+        if (ended_well(c) || c->facts.end.how != AFZ_END_EXIT || n < 3)
+                return false;
+        const struct afz_point *last = &available->point[n - 1];
+        if (c->flight->end_ms > (uint64_t)last->t_ms + rule.closed_ms ||
+            !afz_column_last(written, last->t_ms + 1, &before) ||
+            !afz_column_last(written, UINT32_MAX, &after))
+                return false;
+        for (size_t i = 1; i < n; i++) {
+                double fell =
+                        (double)available->point[i - 1].mean - (double)available->point[i].mean;
+                piece = fell > piece ? fell : piece;
+        }
+        double left = (double)last->mean - ((double)after - (double)before);
+        return left < piece / rule.unseen_share && left < rule.low_share * (double)total;
+}
+
 static bool is_full(const struct afz_case *c, const struct afz_track *fs, struct fullness *ret)
 {
         const struct afz_column *available = afz_track_column(fs, AFZ_FS_AVAILABLE);
@@ -243,7 +272,8 @@ static bool is_full(const struct afz_case *c, const struct afz_track *fs, struct
         if (line > (double)rule.full_bytes)
                 line = (double)rule.full_bytes;
         one.files = afz_column_least(inodes, 0, UINT32_MAX, &files) && files < rule.few_files;
-        one.unseen = (double)one.left >= line && !one.files && fell_to_nothing(c, available);
+        one.unseen = (double)one.left >= line && !one.files &&
+                     (fell_to_nothing(c, available) || next_had_no_room(c, fs, one.total));
         if ((double)one.left >= line && !one.files && !one.unseen)
                 return false;
         if (!one.files && ended_well(c) &&
@@ -309,10 +339,27 @@ void afz_judge_disk_full(const struct afz_case *c, struct afz_outcome *ret)
 struct shm {
         int64_t first, most, total;
         bool has_files; /* the job was seen with files there */
+        bool unseen;    /* it was not full yet at the last look, which was before the end */
 };
 
-static bool shm_of(const struct afz_flight *f, struct shm *ret)
+/* Whether the next piece found no room, in a run that failed: by the largest between two looks. */
+static bool shm_ran_full(const struct afz_case *c, const struct afz_column *used, int64_t total)
 {
+        size_t n = used->count;
+        double piece = 0;
+        if (ended_well(c) || c->facts.end.how != AFZ_END_EXIT || n < 2 ||
+            c->flight->end_ms > (uint64_t)used->point[n - 1].t_ms + rule.unseen_ms)
+                return false;
+        for (size_t i = 1; i < n; i++) {
+                double rise = (double)used->point[i].mean - (double)used->point[i - 1].mean;
+                piece = rise > piece ? rise : piece;
+        }
+        return (double)used->point[n - 1].mean + piece >= (double)total;
+}
+
+static bool shm_of(const struct afz_case *c, struct shm *ret)
+{
+        const struct afz_flight *f = c->flight;
         const struct afz_track *fs, *host = afz_flight_one(f, AFZ_KIND_HOST);
         const struct afz_column *used = afz_track_column(host, AFZ_HOST_SHM_USED);
         struct shm s = {0};
@@ -320,6 +367,7 @@ static bool shm_of(const struct afz_flight *f, struct shm *ret)
             !afz_column_most(used, 0, UINT32_MAX, &s.most))
                 return false;
         s.first = used->point[0].least;
+        s.unseen = shm_ran_full(c, used, s.total);
         for (size_t cursor = 0; (fs = afz_flight_next(f, AFZ_KIND_FS, &cursor));)
                 s.has_files |= is_shm(fs);
         *ret = s;
@@ -332,11 +380,12 @@ void afz_judge_shm_full(const struct afz_case *c, struct afz_outcome *ret)
         /* SIGBUS, 7 everywhere that we run; a worker's is told by the exit status of the rest. */
         bool bus = end->how == AFZ_END_SIGNAL && end->code == 7;
         struct shm s;
-        if (!shm_of(c->flight, &s))
+        if (!shm_of(c, &s))
                 return;
         double share = (double)s.most / (double)s.total;
         bool own = (double)s.most - (double)s.first >= (double)s.most * rule.shm_own;
-        if (share < (bus ? rule.shm_bus : rule.shm_full) || !(own || (bus && s.has_files)))
+        if (share < (bus || s.unseen ? rule.shm_bus : rule.shm_full) ||
+            !(own || (bus && s.has_files)))
                 return;
         struct afz_verdict *v =
                 afz_outcome_add(ret, "shm-full", ended_well(c) ? AFZ_LEVEL_WARN : AFZ_LEVEL_ACT,

@@ -9,6 +9,7 @@
 /* Every threshold. Where bottleneck.c judges the same thing live, it has the same number. */
 static const struct {
         double swap_bytes_per_s;    /* read back */
+        double swap_share;          /* of what the job reads: then it waits for its own memory */
         double memory_pressure;     /* share of time in which some task waited for memory */
         double busy_process;        /* cores one process uses, from which on it computes */
         double busy_share;          /* of all cores, from which on the job computes */
@@ -27,6 +28,7 @@ static const struct {
         double small_read_bytes;    /* mean size of a read */
 } at = {
         .swap_bytes_per_s = 4e6,     /* as live: then the disk's work is swap's */
+        .swap_share = 0.5,           /* most of it */
         .memory_pressure = 0.10,     /* as live: then pages of the program itself come back */
         .busy_process = 0.70,        /* as live */
         .busy_share = 0.50,          /* half of the machine at work is no stall */
@@ -166,6 +168,8 @@ static enum slot_is judge_slot(const struct sources *src, unsigned i)
         double written = afz_rate_or(src->written, from, to, 1);
         if (read < 0 || written < 0)
                 return NOT_KNOWN;
+        if (afz_rate_or(src->swap_in, from, to, 1) > at.swap_share * read)
+                return WORKS;
         if (read < written || read < at.trickle_bytes_per_s)
                 return WORKS; /* it saves, or it waits for something of its own */
         if (afz_mean_or(src->disk_wait, from, to, 1) >= at.disk_wait ||

@@ -33,6 +33,12 @@ static const struct rules {
 /* The first quarter: imports, building the model, the first batches, filling queues. */
 #define DROP 0.25
 
+/* A straight line, neither bent down (a cache that fills ever more slowly) nor up (an index, a copy
+ * at the end): asked by who has little else to go by. */
+#define STRAIGHT_LEAST 0.8 /* the later half's growth to the earlier's */
+#define STRAIGHT_MOST  1.6
+#define STRAIGHT_STILL 0.75 /* the last eighth's by its part */
+
 /* Less than this is nothing, however small the level. Bytes: an allocator's arenas, an
  * interpreter's pools and huge pages (2 MiB) come and go within it. Others: files, threads. */
 #define LEAST_BYTES (4 << 20)
@@ -237,6 +243,14 @@ static enum afz_growth leak_or_warming(const struct blocks *b, const struct rule
         return AFZ_GROWTH_LEAK;
 }
 
+static bool straight(const struct blocks *b)
+{
+        double early = rise_between(b, 0, 0.5), late = rise_between(b, 0.5, 1);
+        double last = rise_between(b, 1 - STILL_SHARE, 1);
+        return late >= STRAIGHT_LEAST * early && late <= STRAIGHT_MOST * early &&
+               last >= STRAIGHT_STILL * STILL_SHARE * (early + late);
+}
+
 /* Theil and Sen: the median of all slopes between two blocks, and the interval in which it lies
  * (by the spread of Kendall's S); over the later half where that has blocks enough. */
 static void set_slope(const struct blocks *b, double unit_ms, struct afz_trend *ret)
@@ -289,6 +303,7 @@ static struct afz_trend judge_floor(const struct afz_trend_ask *ask)
                 trend.growth = much ? AFZ_GROWTH_UNKNOWN : AFZ_GROWTH_FLAT;
                 if (much && steady(&b, rule)) {
                         trend.growth = leak_or_warming(&b, rule);
+                        trend.is_straight = straight(&b);
                         break;
                 }
         }

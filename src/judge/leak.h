@@ -27,6 +27,7 @@ struct afz_trend {
         unsigned blocks;
         uint32_t from_ms, to_ms; /* what was looked at, the dropped quarter left out */
         double lived_s;          /* from the start of the question on, frozen time left out */
+        bool is_straight;        /* it rises late as it did early, and to the end */
 };
 
 /* How sure one has to be, and so how long one has to look. */

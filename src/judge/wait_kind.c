@@ -39,13 +39,31 @@ static const struct {
         {"pipe_wait", AFZ_WAIT_PIPE, "the other end of a pipe"},
         {"unix_stream", AFZ_WAIT_PIPE, "the other end of a local socket"},
         {"sock_alloc_send", AFZ_WAIT_PIPE, "room in a local socket"},
+        {"wait4", AFZ_WAIT_CHILD, "one of its children to end"},
+        {"waitid", AFZ_WAIT_CHILD, "one of its children to end"},
+        {"accept", AFZ_WAIT_OUT, "a connection"},
         {"do_wait", AFZ_WAIT_CHILD, "one of its children to end"},
-        {"kernel_wait4", AFZ_WAIT_CHILD, "one of its children to end"},
         {"poll", AFZ_WAIT_ANY, "one of several things"},
-        {"do_select", AFZ_WAIT_ANY, "one of several things"},
+        {"select", AFZ_WAIT_ANY, "one of several things"},
 };
 
-enum afz_wait afz_wait_of(const char *text, const char **ret_words)
+/* Where who looked has seen what it is that is polled or read (sense/thread_wait.h). A local socket
+ * that is read is told by its function above; one that is polled may lead anywhere. */
+static const struct {
+        const char *of;
+        bool polled; /* only of what is polled */
+        enum afz_wait wait;
+        const char *words;
+} things[] = {
+        {" of a socket", true, AFZ_WAIT_OUT, "the network or another program"},
+        {" of a terminal", false, AFZ_WAIT_OUT, "the terminal"},
+        {" of a pipe from outside", false, AFZ_WAIT_OUT, "somebody outside the job"},
+        {" of a device", true, AFZ_WAIT_OUT, "a device or a file"},
+        {" of a child", true, AFZ_WAIT_CHILD, "one of its children to end"},
+        {" of its own pipes", true, AFZ_WAIT_PIPE, "something to come out of its own pipes"},
+};
+
+static enum afz_wait kind_of(const char *text, const char **ret_words)
 {
         /* "futex_do_wait" is no "do_wait", so the order of the rows matters. */
         for (size_t i = 0; i < AFZ_COUNT_OF(waits); i++)
@@ -55,4 +73,26 @@ enum afz_wait afz_wait_of(const char *text, const char **ret_words)
                 }
         *ret_words = "something";
         return AFZ_WAIT_UNKNOWN;
+}
+
+enum afz_wait afz_wait_of(const char *text, const char **ret_words)
+{
+        enum afz_wait wait = kind_of(text, ret_words);
+        for (size_t i = 0; i < AFZ_COUNT_OF(things); i++)
+                if (strstr(text, things[i].of) && (!things[i].polled || wait == AFZ_WAIT_ANY)) {
+                        *ret_words = things[i].words;
+                        return things[i].wait;
+                }
+        return wait;
+}
+
+bool afz_wait_is_timed(const char *text)
+{
+        return (strstr(text, " with a deadline") && !afz_wait_is_unclear(text)) ||
+               strstr(text, "nanosleep");
+}
+
+bool afz_wait_is_unclear(const char *text)
+{
+        return strstr(text, " perhaps with a deadline");
 }

@@ -1,7 +1,9 @@
 #ifndef AFZ_WAIT_KIND_H
 #define AFZ_WAIT_KIND_H
 /* What a thread that sleeps waits for, by the kernel's function that it sleeps in ("futex_do_wait",
- * as /proc/PID/wchan has it) or by a stack that holds one. Pure. */
+ * as /proc/PID/wchan has it), or by the first line of a stack, which says more ("do_poll of a
+ * socket with a deadline, slept 120 times": sense/thread_wait.h). Pure. */
+#include <stdbool.h>
 
 enum afz_wait {
         AFZ_WAIT_UNKNOWN,
@@ -14,5 +16,16 @@ enum afz_wait {
 
 /* *ret_words: "a lock", "the other end of a pipe", ...: what stands behind "waits for". */
 enum afz_wait afz_wait_of(const char *text, const char **ret_words);
+
+/* Whether only somebody of the same job can end it. */
+static inline bool afz_wait_is_kin(enum afz_wait wait)
+{
+        return wait == AFZ_WAIT_LOCK || wait == AFZ_WAIT_PIPE || wait == AFZ_WAIT_CHILD;
+}
+
+/* Whether a clock wakes it in any case. */
+bool afz_wait_is_timed(const char *text);
+/* Whether one may, and who looked could not tell. */
+bool afz_wait_is_unclear(const char *text);
 
 #endif

@@ -1,18 +1,21 @@
 #include "work_signs.h"
 
 static const struct {
-        unsigned steps;    /* that ended */
-        unsigned lines;    /* moments in which it wrote something, with one in each half, ... */
-        uint32_t line_ms;  /* ... and one in so long */
-        double fell;       /* given back in all, of the growth */
-        unsigned falls;    /* in so many moments, with one in each half */
-        double pauses;     /* share of the looks in which it did not grow */
-        double still;      /* of the mean growth between two looks: that is no growth */
+        unsigned steps;   /* that ended */
+        unsigned lines;   /* moments in which it wrote something, with one in each half, ... */
+        uint32_t line_ms; /* ... and one in so long */
+        double fell;      /* given back in all, of the growth */
+        unsigned falls;   /* in so many moments, with one in each half */
+        double pauses;    /* share of the looks in which it did not grow */
+        double still;     /* of the mean growth between two looks: that is no growth */
+        double piece; /* in a look that grew, on the mean: below that, huge pages look like steps */
         double idle_cores; /* used, and no more: it waits for something, ... */
         double runnable;   /* ... and not for a core: processes that want to run, on the mean */
         double reads;      /* of the growth: but not for data that it keeps */
-        unsigned looks;    /* so many at least, or nothing can be said by them */
-        uint32_t look_ms;  /* further apart, they see no steps */
+        double slow;      /* bytes kept by the second of a core: what is loaded comes faster, ... */
+        double no_reads;  /* ... and is read from somewhere: of the growth */
+        unsigned looks;   /* so many at least, or nothing can be said by them */
+        uint32_t look_ms; /* further apart, they see no steps */
 } rule = {
         .steps = 3,
         .lines = 2,
@@ -21,9 +24,12 @@ static const struct {
         .falls = 6, /* steps, not the end of a phase */
         .pauses = 0.3,
         .still = 0.1,
+        .piece = 4 << 20,  /* two of them */
         .idle_cores = 0.6, /* parsing, drawing and copying take a whole core */
-        .runnable = 0.5,
-        .reads = 0.25, /* compressed data grows fourfold */
+        .runnable = 0.75,  /* one who builds a table wants a core in every look */
+        .reads = 0.25,     /* compressed data grows fourfold */
+        .slow = 64 << 20,  /* parsers of text make 100 MB a second, drawing numbers 500 */
+        .no_reads = 0.02,  /* pictures grow tenfold, what is drawn reads nothing */
         .looks = 16,
         .look_ms = 250,
 };
@@ -123,28 +129,52 @@ static enum afz_work by_shape(const struct afz_flight *flight, uint32_t from_ms,
                 *ret_sign = "it also gave memory back all the while, as steps do";
                 return AFZ_WORK_SEEN;
         }
-        if (u.still >= rule.pauses * u.looks) {
+        if (u.still >= rule.pauses * u.looks && u.growth >= rule.piece * (u.looks - u.still)) {
                 *ret_sign = "it grew bit by bit with pauses in between, as steps do";
-                return AFZ_WORK_SEEN;
+                return AFZ_WORK_HINTED;
         }
         return AFZ_WORK_NONE;
+}
+
+/* What it used and read in a stretch, by the second. */
+struct effort {
+        double growth, cpu, read; /* bytes; cores in ns; bytes */
+};
+
+static bool effort_of(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,
+                      struct effort *ret)
+{
+        const struct afz_track *job = afz_flight_one(flight, AFZ_KIND_JOB);
+        const struct afz_column *need = afz_flight_need(flight);
+        int64_t before, after;
+        if (!afz_column_rate(afz_track_column(job, AFZ_JOB_CPU), from_ms, to_ms, &ret->cpu) ||
+            !afz_column_rate(afz_track_column(job, AFZ_JOB_READ_CALLS), from_ms, to_ms,
+                             &ret->read) ||
+            !afz_column_last(need, from_ms + 1, &before) || !afz_column_last(need, to_ms, &after))
+                return false;
+        ret->growth = ((double)after - (double)before) * 1000 / (to_ms - from_ms);
+        return true;
 }
 
 static enum afz_work by_waiting(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
 {
         const struct afz_track *job = afz_flight_one(flight, AFZ_KIND_JOB);
-        const struct afz_column *need = afz_flight_need(flight);
-        double cpu, read, runnable;
-        int64_t before, after;
+        double runnable;
+        struct effort e;
         if (!afz_column_mean(afz_track_column(job, AFZ_JOB_RUNNING), from_ms, to_ms, &runnable) ||
-            !afz_column_rate(afz_track_column(job, AFZ_JOB_CPU), from_ms, to_ms, &cpu) ||
-            !afz_column_rate(afz_track_column(job, AFZ_JOB_READ_CALLS), from_ms, to_ms, &read) ||
-            !afz_column_last(need, from_ms + 1, &before) || !afz_column_last(need, to_ms, &after))
+            !effort_of(flight, from_ms, to_ms, &e))
                 return AFZ_WORK_UNKNOWN;
-        double growth = ((double)after - (double)before) * 1000 / (to_ms - from_ms);
-        return cpu < rule.idle_cores * 1e9 && runnable < rule.runnable && read < rule.reads * growth
-                       ? AFZ_WORK_SEEN
+        return e.cpu < rule.idle_cores * 1e9 && runnable < rule.runnable &&
+                               e.read < rule.reads * e.growth
+                       ? AFZ_WORK_HINTED
                        : AFZ_WORK_NONE;
+}
+
+bool afz_work_computes(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
+{
+        struct effort e;
+        return from_ms < to_ms && effort_of(flight, from_ms, to_ms, &e) &&
+               e.growth < rule.slow * e.cpu / 1e9 && e.read < rule.no_reads * e.growth;
 }
 
 enum afz_work afz_work_in(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,
@@ -162,11 +192,13 @@ enum afz_work afz_work_in(const struct afz_flight *flight, uint32_t from_ms, uin
                 sign = "its steps went on all the while";
         else if (lines == AFZ_WORK_SEEN)
                 sign = "it went on working and wrote lines all the while";
-        else if (shape != AFZ_WORK_SEEN && waits == AFZ_WORK_SEEN)
+        else if (shape < AFZ_WORK_HINTED && waits == AFZ_WORK_HINTED)
                 sign = "it waited in between: nothing was being loaded";
         if (ret_sign)
                 *ret_sign = sign;
-        if (steps || lines == AFZ_WORK_SEEN || shape == AFZ_WORK_SEEN || waits == AFZ_WORK_SEEN)
+        if (steps || lines == AFZ_WORK_SEEN || shape == AFZ_WORK_SEEN)
                 return AFZ_WORK_SEEN;
+        if (shape == AFZ_WORK_HINTED || waits == AFZ_WORK_HINTED)
+                return AFZ_WORK_HINTED;
         return lines == AFZ_WORK_NONE && shape == AFZ_WORK_NONE ? AFZ_WORK_NONE : AFZ_WORK_UNKNOWN;
 }

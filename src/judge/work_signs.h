@@ -10,11 +10,17 @@
 enum afz_work {
         AFZ_WORK_UNKNOWN, /* what would tell was not recorded */
         AFZ_WORK_NONE,    /* it was, and nothing does */
-        AFZ_WORK_SEEN,
+        AFZ_WORK_HINTED,  /* it pauses or waits, as steps do; so do others */
+        AFZ_WORK_SEEN,    /* steps, lines, memory that is given back */
 };
 
-/* Over [from, to). ret_sign (or NULL) is set to a clause for evidence where work was seen. */
+/* Over [from, to). ret_sign (or NULL) is set to a clause for evidence where work was seen or
+ * hinted. */
 enum afz_work afz_work_in(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,
                           const char **ret_sign);
+
+/* A weaker sign, for a run that was over before it met a line: it computed for longer than it takes
+ * to load or to parse what it kept, and read next to nothing. */
+bool afz_work_computes(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms);
 
 #endif
