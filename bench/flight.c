@@ -1,10 +1,12 @@
-/* bench-flight HOURS [FOLDER]: what a long recording costs.
+/* bench-flight HOURS [FOLDER]: what a long recording costs. With 0 hours, only that of reading the
+ * one in FOLDER.
  *
  * Makes up a training job of 32 lively processes on a busy machine, tells it at 10 Hz through the
  * real recorder's functions in as little time as that takes, and prints one line of JSON: bytes on
  * disk (at the end, and the most there ever were), processor time of packing a tick, of writing and
- * of thinning (as a fraction of one core at 10 Hz), and the time to open and read the recording:
- * all of it, and the few metrics that a verdict looks at.
+ * of thinning (as a fraction of one core at 10 Hz), and the time to open the recording: all of it,
+ * a few metrics, and with all judges asked, as at the end of `run` and as in `report`, which keeps
+ * it (processor and wall clock; the median, the least and the most of some rounds).
  *
  * The job is no worst case that could be thought of, and no easy one: each process's memory,
  * faults, processor time and I/O change in every tick, by amounts with noise in them. */
@@ -19,11 +21,14 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "explain.h"
 #include "flight_file.h"
 #include "pack.h"
 
+enum { ROUNDS = 7, THIN_S = 300 }; /* the writer asks as often (recorder_writer.c) */
 enum { PROCESSES = 32, HZ = 10, PAGE = 4096, SCOUT_ROOM = 256 << 10, GUARD_ROOM = 8 << 10 };
 
+#define RUN      "bench"
 #define START_NS (UINT64_C(1000) * AFZ_NS_PER_S)
 #define TICK_NS  (AFZ_NS_PER_S / HZ)
 
@@ -302,7 +307,7 @@ static int64_t file_bytes(int dir_fd)
         return fstatat(dir_fd, AFZ_FLIGHT_NAME, &st, 0) == 0 ? st.st_size : -1;
 }
 
-static void write_packs(struct afz_flight_writer *writer, int dir_fd, uint64_t t_ns, bool minute)
+static void write_packs(struct afz_flight_writer *writer, int dir_fd, uint64_t t_ns, bool thin)
 {
         double before = cpu_s();
         packed += scout.len + guard.len;
@@ -311,9 +316,9 @@ static void write_packs(struct afz_flight_writer *writer, int dir_fd, uint64_t t
         must(afz_flight_write(writer, scout.buf, scout.len), "write");
         double between = cpu_s();
         write_s += between - before;
-        int64_t bytes = minute ? file_bytes(dir_fd) : 0;
+        int64_t bytes = thin ? file_bytes(dir_fd) : 0;
         most_bytes = bytes > most_bytes ? bytes : most_bytes;
-        int r = minute ? afz_flight_thin(writer, t_ns) : 0;
+        int r = thin ? afz_flight_thin(writer, t_ns) : 0;
         must(r, "thin");
         double took = cpu_s() - between;
         thin_s += took;
@@ -325,7 +330,7 @@ static void record(int dir_fd, uint64_t ticks)
 {
         static struct world w;
         static char cmd[] = "python3 train.py", none[] = "";
-        struct afz_flight_head head = {.run = "bench", .cmd = cmd, .cwd = none, .git = none};
+        struct afz_flight_head head = {.run = RUN, .cmd = cmd, .cwd = none, .git = none};
         struct afz_flight_writer *writer;
         make_world(&w);
         make_pack(&scout, SCOUT_ROOM);
@@ -342,7 +347,7 @@ static void record(int dir_fd, uint64_t ticks)
                 tell(&w, t_ns);
                 pack_s += cpu_s() - before;
                 if (i % 5 == 4)
-                        write_packs(writer, dir_fd, t_ns, i % (60 * HZ) == 4);
+                        write_packs(writer, dir_fd, t_ns, i % (THIN_S * HZ) == 4);
         }
         must(afz_flight_close(writer), "close");
 }
@@ -356,20 +361,92 @@ static bool a_few(enum afz_metric metric)
                metric == AFZ_HOST_MEM_AVAILABLE;
 }
 
-static double read_s(int dir_fd, bool (*wanted)(enum afz_metric), size_t *points)
+struct times {
+        double cpu[ROUNDS], wall[ROUNDS];
+        size_t points;
+};
+
+static size_t count_points(const struct afz_flight *f)
 {
-        struct afz_flight f;
+        size_t points = 0;
+        for (size_t i = 0; i < f->tracks; i++)
+                for (size_t c = 0; c < f->track[i].columns; c++)
+                        points += f->track[i].column[c].count;
+        return points;
+}
+
+static void read_round(int dir_fd, bool (*wanted)(enum afz_metric), struct afz_flight *ret)
+{
         char why[256] = "";
-        double before = wall_s();
-        int r = afz_flight_read(dir_fd, wanted, &f, why);
-        double took = wall_s() - before;
-        must(r, why);
-        *points = 0;
-        for (size_t i = 0; i < f.tracks; i++)
-                for (size_t c = 0; c < f.track[i].columns; c++)
-                        *points += f.track[i].column[c].count;
-        afz_flight_done(&f);
-        return took;
+        must(afz_flight_read(dir_fd, wanted, ret, why), why);
+}
+
+/* Nobody saw its end, so everything is asked. */
+static void explain(int dir_fd, struct afz_flight *ret)
+{
+        static struct afz_run_known known;
+        char why[256] = "";
+        known = (struct afz_run_known){.outcome.end.how = AFZ_END_LOST, .page.id = RUN};
+        must(afz_explain_known(&known, dir_fd, ret, why), why);
+        if (known.outcome.verdicts == 0)
+                must(-ENODATA, "no verdict");
+}
+
+static void judge_round(int dir_fd, bool (*wanted)(enum afz_metric), struct afz_flight *ret)
+{
+        (void)wanted;
+        afz_flight_init(ret);
+        explain(dir_fd, NULL);
+}
+
+static void show_round(int dir_fd, bool (*wanted)(enum afz_metric), struct afz_flight *ret)
+{
+        (void)wanted;
+        explain(dir_fd, ret);
+}
+
+static int compare(const void *a, const void *b)
+{
+        const double *x = a, *y = b;
+        return (*x > *y) - (*x < *y);
+}
+
+static struct times timed(int dir_fd,
+                          void (*round)(int, bool (*)(enum afz_metric), struct afz_flight *),
+                          bool (*wanted)(enum afz_metric))
+{
+        struct times t = {0};
+        for (int i = 0; i < ROUNDS; i++) {
+                struct afz_flight f;
+                double cpu = cpu_s(), wall = wall_s();
+                round(dir_fd, wanted, &f);
+                t.points = count_points(&f);
+                afz_flight_done(&f);
+                t.cpu[i] = cpu_s() - cpu;
+                t.wall[i] = wall_s() - wall;
+        }
+        qsort(t.cpu, ROUNDS, sizeof t.cpu[0], compare);
+        qsort(t.wall, ROUNDS, sizeof t.wall[0], compare);
+        return t;
+}
+
+static void put_times(const char *name, const struct times *t)
+{
+        printf(",\"%s\":{\"cpu_s\":[%.3f,%.3f,%.3f],\"wall_s\":[%.3f,%.3f,%.3f],\"points\":%zu}",
+               name, t->cpu[ROUNDS / 2], t->cpu[0], t->cpu[ROUNDS - 1], t->wall[ROUNDS / 2],
+               t->wall[0], t->wall[ROUNDS - 1], t->points);
+}
+
+static void put_making(double hours, uint64_t ticks, double made_s)
+{
+        double real_s = (double)ticks / HZ;
+        printf("\"hours\":%.2f,\"made_s\":%.1f,\"most_bytes\":%jd,\"packed_bytes\":%ju,"
+               "\"dropped\":%ju,\"pack_us_per_tick\":%.1f,\"pack_core_fraction\":%.6f,"
+               "\"write_core_fraction\":%.6f,\"thin_core_fraction\":%.6f,\"thinned\":%u,"
+               "\"thin_most_s\":%.3f,",
+               hours, made_s, (intmax_t)most_bytes, (uintmax_t)packed, (uintmax_t)dropped,
+               pack_s / (double)ticks * 1e6, pack_s / real_s, write_s / real_s, thin_s / real_s,
+               thinned, thin_most_s);
 }
 
 int main(int argc, char **argv)
@@ -378,26 +455,26 @@ int main(int argc, char **argv)
         char temporary[] = "/tmp/bench-flight-XXXXXX";
         const char *folder = argc > 2 ? argv[2] : mkdtemp(temporary);
         int dir_fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-        if (dir_fd < 0 || !(hours > 0 && hours < 1000))
+        if (dir_fd < 0 || !(hours >= 0 && hours < 1000) || (hours <= 0 && argc <= 2))
                 must(-EINVAL, "usage: bench-flight HOURS [FOLDER]");
         uint64_t ticks = (uint64_t)(hours * 3600 * HZ);
-        size_t all, few;
         double begun = wall_s();
-        record(dir_fd, ticks);
-        double made_s = wall_s() - begun, real_s = (double)ticks / HZ;
-        double few_s = read_s(dir_fd, a_few, &few), all_s = read_s(dir_fd, NULL, &all);
+        printf("{");
+        if (ticks > 0) {
+                record(dir_fd, ticks);
+                put_making(hours, ticks, wall_s() - begun);
+        }
+        printf("\"bytes\":%jd", (intmax_t)file_bytes(dir_fd));
+        struct times all = timed(dir_fd, read_round, NULL), few = timed(dir_fd, read_round, a_few);
+        struct times judge = timed(dir_fd, judge_round, NULL);
+        struct times show = timed(dir_fd, show_round, NULL);
+        put_times("read_all", &all);
+        put_times("read_few", &few);
+        put_times("open_and_judge", &judge);
+        put_times("open_judge_and_show", &show);
         struct rusage usage;
         getrusage(RUSAGE_SELF, &usage);
-        printf("{\"hours\":%.2f,\"made_s\":%.1f,\"bytes\":%jd,\"most_bytes\":%jd,"
-               "\"packed_bytes\":%ju,\"dropped\":%ju,\"pack_us_per_tick\":%.1f,"
-               "\"pack_core_fraction\":%.6f,\"write_core_fraction\":%.6f,"
-               "\"thin_core_fraction\":%.6f,\"thinned\":%u,\"thin_most_s\":%.3f,"
-               "\"read_all_s\":%.3f,\"points\":%zu,\"read_few_s\":%.3f,\"few_points\":%zu,"
-               "\"rss_most_bytes\":%jd}\n",
-               hours, made_s, (intmax_t)file_bytes(dir_fd), (intmax_t)most_bytes, (uintmax_t)packed,
-               (uintmax_t)dropped, pack_s / (double)ticks * 1e6, pack_s / real_s, write_s / real_s,
-               thin_s / real_s, thinned, thin_most_s, all_s, all, few_s, few,
-               (intmax_t)usage.ru_maxrss * 1024);
+        printf(",\"rss_most_bytes\":%jd}\n", (intmax_t)usage.ru_maxrss * 1024);
         if (argc <= 2) {
                 unlinkat(dir_fd, AFZ_FLIGHT_NAME, 0);
                 rmdir(folder);

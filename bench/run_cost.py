@@ -1,12 +1,17 @@
 #!/usr/bin/python3
 """What `antifreeze run` adds to a command: to its start, and to its work.
 
-    bench/run_cost.py [BUILD] [--starts N] [--rounds N] [--tiers TIER,...]
+    bench/run_cost.py [BUILD] [--starts N] [--rounds N] [--windows N] [--tiers TIER,...]
 
 The candidates (the command alone, and held in each tier) take turns in an order that is drawn anew each round, so that
 what disturbs one disturbs all. Of starts and ends the wall clock is taken. Of work the job's own processor time is, held
 against alone, with a bootstrap interval of the median of the rounds' ratios; what our own processes use meanwhile is
-taken from the kernel's count of them beside a longer job. bench/run calls this, too.
+taken from the kernel's count of them beside longer jobs. bench/run calls this, too.
+
+On a machine where others work, too, their new processes and files in /dev/shm are looked at as well. In namespaces of
+its own (as root) it does not see them:
+
+    unshare -pfm --mount-proc sh -c 'mount -t tmpfs none /dev/shm && exec bench/run_cost.py BUILD'
 """
 import argparse
 import contextlib
@@ -21,6 +26,8 @@ import time
 
 START_MS, WORK_PERCENT = 20, .5  # what was asked for
 TIERS = ("none", "cgroup1", "cgroup2", "scope")
+JOBS = {"a job that computes": ("spin", "1000000"), "32 lively processes": ("lively", "32"),
+        "32 that all grow": ("growing", "32")}
 WORK = {"spin": "cpu-bound", "calls": "bound by system calls", "faults": "bound by page faults"}
 
 
@@ -135,16 +142,18 @@ def used_ns(pid):
         return int(f.read().split()[0])
 
 
-def bench_steady(bench, tier, windows, seconds):
-    """{process of ours: % of one core in each window}, beside a job that computes; from its third second on, for the
-    guard's helper measures the machine once at the start."""
+def bench_steady(bench, tier, job, windows, seconds, settle, recorded=True):
+    """{process of ours: % of one core in each window}, beside a job of that kind; after a while, for the guard's
+    helper measures the machine once at the start, and new processes are looked at most."""
     env = {**bench.environment, "ANTIFREEZE_TIER": tier}
-    argv = [bench.antifreeze, "run", "-q", "--", bench.job, "spin", "1000000"]
+    if not recorded:
+        env["XDG_STATE_HOME"] = "/proc/self/nowhere"  # no folder can be made there
+    argv = [bench.antifreeze, "run", "-q", "--", bench.job, *job]
     front = os.posix_spawn(argv[0], argv, env, file_actions=[(os.POSIX_SPAWN_DUP2, bench.out, 1)])
-    time.sleep(2)
+    time.sleep(settle)
     guard = children_of(front)[0]
-    job = [p for p in children_of(guard) if name_of(p) == "bench-run-job"]
-    ours = [front, guard, *(p for p in children_of(guard) if p not in job)]
+    root = [p for p in children_of(guard) if name_of(p) == "bench-run-job"]
+    ours = [front, guard, *(p for p in children_of(guard) if p not in root)]
     got = {p: [] for p in ours}
     once = {p: used_ns(p) for p in ours}
     last, at = dict(once), time.monotonic_ns()
@@ -162,17 +171,29 @@ def bench_steady(bench, tier, windows, seconds):
     return {names[p]: v for p, v in got.items()}, sum(once.values()) / 1e6
 
 
-def bench_work(bench, tiers, rounds, seconds, rng):
-    print("\n### Our own processes, beside a job that computes: % of one core\n")
-    print("| tier | each: median of 10 windows of 1 s | all: median (10th to 90th percentile) | ms in the first 2 s |")
-    print("| --- | --- | --- | --- |")
+def bench_own(bench, tiers, windows, seconds):
+    """% of one core that our own processes take, for each kind of job; gives it for one that computes, by tier."""
+    settle = 6  # the first five seconds are looked at more closely
+    print(f"\n### Our own processes, % of one core: {windows} windows of {seconds:g} s each, after {settle} s\n")
+    print("| beside | tier | each: median | all: median (10th to 90th percentile) | all, where nothing is recorded | "
+          f"so the recorder | ms in the first {settle} s |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     steady = {}
-    for tier in tiers:
-        each, once = bench_steady(bench, tier, 10, 1)
-        total = [sum(v) for v in zip(*each.values())]
-        steady[tier] = statistics.median(total)
-        print(f"| {tier} | {', '.join(f'{n} {statistics.median(v):.2f}' for n, v in each.items())} | {steady[tier]:.2f} "
-              f"({percentile(total, .1):.2f} to {percentile(total, .9):.2f}) | {once:.0f} |")
+    spread = lambda v: f"{statistics.median(v):.2f} ({percentile(v, .1):.2f} to {percentile(v, .9):.2f})"
+    for name, job in JOBS.items():
+        for tier in tiers:
+            each, once = bench_steady(bench, tier, job, windows, seconds, settle)
+            total = [sum(v) for v in zip(*each.values())]
+            steady.setdefault(tier, statistics.median(total))
+            only, _ = bench_steady(bench, tier, job, windows, seconds, settle, recorded=False)
+            less = [sum(v) for v in zip(*only.values())]
+            print(f"| {name} | {tier} | {', '.join(f'{n} {statistics.median(v):.2f}' for n, v in each.items())} | "
+                  f"{spread(total)} | {spread(less)} | {statistics.median(total) - statistics.median(less):+.2f} | "
+                  f"{once:.0f} |", flush=True)
+    return steady
+
+
+def bench_work(bench, tiers, rounds, seconds, rng, steady):
     print(f"\n### What a fixed amount of work ({seconds} s) costs, {rounds} times each, in turns: % of processor time\n")
     print("| work | tier | the job itself, more than alone: median (95 % interval) | and our own processes | |")
     print("| --- | --- | --- | --- | --- |")
@@ -193,6 +214,8 @@ def main():
     ap.add_argument("--starts", type=int, default=200)
     ap.add_argument("--rounds", type=int, default=60)
     ap.add_argument("--seconds", type=float, default=.5)
+    ap.add_argument("--windows", type=int, default=12)
+    ap.add_argument("--window-seconds", type=float, default=2)
     ap.add_argument("--tiers", type=lambda t: t.split(","), default=list(TIERS))
     args = ap.parse_args()
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
@@ -204,8 +227,9 @@ def main():
             tiers = offered(bench, args.tiers)
             if args.starts:
                 bench_start(bench, tiers, args.starts, rng)
+            steady = bench_own(bench, tiers, args.windows, args.window_seconds)
             if args.rounds:
-                bench_work(bench, tiers, args.rounds, args.seconds, rng)
+                bench_work(bench, tiers, args.rounds, args.seconds, rng, steady)
             sys.exit(0)
         sys.exit("run_cost: build it first (make bench)")
 

@@ -119,7 +119,7 @@ static void slow(void)
         for (size_t i = 0; i < slots; i++) {
                 procs[i].slow_next_ns = 0;
                 procs[i].command_next_ns = 0; /* all of it, as below */
-                afz_proc_read_slow(&procs[i], &env, &procs[0], i == 0, now);
+                afz_proc_read_slow(&procs[i], &env, &procs[0], i == 0, now, afz_proc_slow_ns(1));
         }
 }
 

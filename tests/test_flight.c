@@ -64,8 +64,42 @@ static void test_tracks(void **state)
         while (afz_flight_next(&f, AFZ_KIND_PROC, &cursor))
                 n++;
         assert_int_equal(n, 3000);
+        assert_null(afz_flight_next(&f, AFZ_KIND_PROC, &cursor)); /* at the end for good */
         afz_flight_done(&f);
         afz_flight_done(&f); /* harmless twice */
+}
+
+/* Kinds mixed: each is walked alone, in the order in which they came, also while more come. */
+static void test_walk(void **state)
+{
+        static const enum afz_kind kinds[] = {AFZ_KIND_HOLD, AFZ_KIND_PROC, AFZ_KIND_GPU,
+                                              AFZ_KIND_PROC, AFZ_KIND_PROC, AFZ_KIND_GPU};
+        (void)state;
+        struct afz_flight f;
+        afz_flight_init(&f);
+        assert_null(afz_flight_one(&f, AFZ_KIND_PROC));
+        for (uint64_t i = 0; i < 6000; i++)
+                afz_flight_track(&f, &(struct afz_subject){kinds[i % 6], i, 0}, "", "", "");
+        afz_flight_track(&f, &(struct afz_subject){(enum afz_kind)AFZ_KIND_COUNT, 1, 0}, "", "",
+                         "");
+        size_t cursor = 0, n[AFZ_KIND_COUNT] = {0};
+        for (unsigned kind = 0; kind < AFZ_KIND_COUNT; kind++) {
+                const struct afz_track *track;
+                uint64_t before = 0;
+                for (cursor = 0; (track = afz_flight_next(&f, (enum afz_kind)kind, &cursor));) {
+                        assert_int_equal(track->subject.kind, kind);
+                        assert_true(n[kind]++ == 0 || track->subject.id > before);
+                        before = track->subject.id;
+                }
+        }
+        assert_int_equal(n[AFZ_KIND_HOLD], 1000);
+        assert_int_equal(n[AFZ_KIND_PROC], 3000);
+        assert_int_equal(n[AFZ_KIND_GPU], 2000);
+        assert_int_equal(n[AFZ_KIND_JOB], 0);
+        cursor = 0;
+        assert_null(afz_flight_next(&f, (enum afz_kind)AFZ_KIND_COUNT, &cursor));
+        afz_flight_done(&f);
+        assert_null(afz_flight_one(&f, AFZ_KIND_PROC));
 }
 
 static void test_order(void **state)
@@ -206,13 +240,10 @@ static void test_need(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_tracks),
-                cmocka_unit_test(test_order),
-                cmocka_unit_test(test_by_hand),
-                cmocka_unit_test(test_marks),
-                cmocka_unit_test(test_marks_backwards),
-                cmocka_unit_test(test_asking),
-                cmocka_unit_test(test_need),
+                cmocka_unit_test(test_tracks), cmocka_unit_test(test_walk),
+                cmocka_unit_test(test_order),  cmocka_unit_test(test_by_hand),
+                cmocka_unit_test(test_marks),  cmocka_unit_test(test_marks_backwards),
+                cmocka_unit_test(test_asking), cmocka_unit_test(test_need),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "count_of.h"
 #include "job_fixture.h"
+#include "job_proc.h"
 #include "role.h"
 
 struct want {
@@ -411,127 +412,13 @@ static void test_stale_facts_go(void **state)
         finish(&w, &r);
 }
 
-static const char rollup[] =
-        "55d0-7ffd ---p 00000000 00:00 0 [rollup]\nRss: 400 kB\nPss: 150 kB\n"
-        "Pss_Dirty: 1 kB\nPss_Anon: 120 kB\nPss_File: 20 kB\nPss_Shmem: 10 kB\n"
-        "Private_Dirty: 30 kB\nSwapPss: 5 kB\n";
-
-/* Need between two readings of PSS, in KiB. Anonymous RSS was 240, swap 7, at the reading. */
-static void test_need_between_pss_readings(void **state)
+static void test_pace_of_slow_facts(void **state)
 {
-        static const struct {
-                const char *what;
-                int anon_pages, swap_kib;
-                int64_t need_kib;
-        } cases[] = {
-                {"nothing happened", 60, 7, 135},
-                {"grew by 40 KiB", 70, 7, 175},
-                {"40 KiB went to swap: nothing was freed", 50, 47, 135},
-                {"gave all back: the shared-memory part is left", 0, 0, 10},
-        };
         (void)state;
-        for (size_t i = 0; i < AFZ_COUNT_OF(cases); i++) {
-                struct afz_watched w;
-                struct afz_reading r;
-                char text[128];
-                start(&w, &r);
-                afz_watched_set(&w, ROOT, "smaps_rollup", rollup);
-                take(&w, &r, 0);
-                assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS), 150 * KIB);
-                assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_NEED), 135 * KIB);
-                assert_int_equal(afz_value(job_of(&r), AFZ_JOB_PSS), 150 * KIB);
-                assert_int_equal(afz_value(job_of(&r), AFZ_JOB_SWAP), 5 * KIB);
-                afz_fixture_break(w.fixture, "proc/100/smaps_rollup"); /* no second reading */
-                snprintf(text, sizeof text, "1000 %d 40 1 0 50 0\n", cases[i].anon_pages + 40);
-                afz_watched_set(&w, ROOT, "statm", text);
-                snprintf(text, sizeof text, "VmSwap: %d kB\n", cases[i].swap_kib);
-                afz_watched_set(&w, ROOT, "status", text);
-                take(&w, &r, 3 * S);
-                if (afz_value(proc_of(&r, ROOT), AFZ_PROC_NEED) != cases[i].need_kib * KIB)
-                        fail_msg("%s: %lld", cases[i].what,
-                                 (long long)afz_value(proc_of(&r, ROOT), AFZ_PROC_NEED) / KIB);
-                finish(&w, &r);
-        }
-}
-
-static uint64_t moving_now(void *ctx)
-{
-        return ((struct afz_watched *)ctx)->now_ns += MS;
-}
-
-/* A reading takes time, so that it ends after its tick began. */
-static void test_age_of_pss(void **state)
-{
-        struct afz_watched w;
-        struct afz_reading r;
-        (void)state;
-        start(&w, &r);
-        w.env.now_ns = moving_now;
-        afz_watched_set(&w, ROOT, "smaps_rollup", rollup);
-        take(&w, &r, 0);
-        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS), 150 * KIB);
-        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS_AGE), 0);
-        take(&w, &r, 500 * MS);
-        assert_in_range(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS_AGE), 500 * MS, 550 * MS);
-        finish(&w, &r);
-}
-
-/* After exec() nothing of the old program's shares is left. */
-static void test_pss_is_forgotten_on_exec(void **state)
-{
-        struct afz_watched w;
-        struct afz_reading r;
-        (void)state;
-        start(&w, &r);
-        afz_watched_set(&w, ROOT, "smaps_rollup", rollup);
-        take(&w, &r, 0);
-        afz_fixture_remove(w.fixture, "proc/100/smaps_rollup");
-        afz_watched_stat(
-                &w, (struct afz_fake_proc){.pid = ROOT, .ppid = 1, .start = 5, .comm = "other"});
-        take(&w, &r, 100 * MS);
-        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS), AFZ_ABSENT);
-        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_NEED), 60 * PAGE + 67 * KIB);
-        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_PSS), AFZ_ABSENT);
-        finish(&w, &r);
-}
-
-/* One of two has no PSS: the job's is unknown, and need a bound. */
-static void test_partial_pss(void **state)
-{
-        struct afz_watched w;
-        struct afz_reading r;
-        (void)state;
-        start(&w, &r);
-        add_process(&w, (struct afz_fake_proc){.pid = 110, .ppid = ROOT, .start = 9});
-        afz_watched_set(&w, ROOT, "smaps_rollup", rollup);
-        take(&w, &r, 0);
-        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_PSS), AFZ_ABSENT);
-        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_NEED_BOUND), 1);
-        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_NEED), 135 * KIB + 60 * PAGE + 67 * KIB);
-        afz_watched_set(&w, 110, "smaps_rollup", rollup);
-        take(&w, &r, 2 * S);
-        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_PSS), 300 * KIB);
-        assert_int_equal(afz_value(job_of(&r), AFZ_JOB_NEED_BOUND), 0);
-        finish(&w, &r);
-}
-
-static void test_clock_jumps(void **state)
-{
-        struct afz_watched w;
-        struct afz_reading r;
-        (void)state;
-        start(&w, &r);
-        afz_watched_set(&w, ROOT, "smaps_rollup", rollup);
-        w.now_ns = 1000 * S;
-        take(&w, &r, 0);
-        w.now_ns = 5 * S; /* back: figures still come, and no age below zero */
-        take(&w, &r, 0);
-        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_RSS), 100 * PAGE);
-        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_PSS_AGE), AFZ_ABSENT);
-        w.now_ns = UINT64_MAX / 2;
-        take(&w, &r, 0);
-        assert_int_equal(afz_value(proc_of(&r, ROOT), AFZ_PROC_RSS), 100 * PAGE);
-        finish(&w, &r);
+        assert_int_equal(afz_proc_slow_ns(0), S);
+        assert_int_equal(afz_proc_slow_ns(16), S);
+        assert_int_equal(afz_proc_slow_ns(32), 2 * S);
+        assert_int_equal(afz_proc_slow_ns(8192), 5 * S);
 }
 
 static void test_whole_machine(void **state)
@@ -566,8 +453,6 @@ static void test_no_such_process(void **state)
         afz_watched_done(&w);
 }
 
-/* ---- real processes ---- */
-
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -585,11 +470,7 @@ int main(void)
                 cmocka_unit_test(test_paces),
                 cmocka_unit_test(test_command_line_is_left_alone),
                 cmocka_unit_test(test_stale_facts_go),
-                cmocka_unit_test(test_need_between_pss_readings),
-                cmocka_unit_test(test_age_of_pss),
-                cmocka_unit_test(test_pss_is_forgotten_on_exec),
-                cmocka_unit_test(test_partial_pss),
-                cmocka_unit_test(test_clock_jumps),
+                cmocka_unit_test(test_pace_of_slow_facts),
                 cmocka_unit_test(test_whole_machine),
                 cmocka_unit_test(test_no_such_process),
         };

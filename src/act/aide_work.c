@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "count_of.h"
 #include "pidfd.h"
 #include "proc_read.h"
@@ -57,7 +58,7 @@ void afz_aide_read_pss(const struct afz_env *env, struct afz_aide_row *row)
         struct afz_span text;
         struct afz_need_pss pss = {0};
         struct afz_proc_stat st;
-        uint64_t start_ns = afz_env_now(env);
+        uint64_t start_ns = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         int r = read_file(env, row->pid, "status", buf, sizeof buf, &text);
         if (r >= 0)
                 afz_span_each_key(text, status_keys, AFZ_COUNT_OF(status_keys), add_field, &pss);
@@ -75,7 +76,7 @@ void afz_aide_read_pss(const struct afz_env *env, struct afz_aide_row *row)
                 row->faults = st.minor_faults;
                 row->inherits = (st.flags & AFZ_PF_FORKNOEXEC) != 0;
         }
-        row->cost_ns = afz_env_now(env) - start_ns;
+        row->cost_ns = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
         row->result = r < 0 ? r : 0;
         row->pss = pss;
 }

@@ -13,6 +13,7 @@
 #include "scout_others.h"
 #include "scout_parts.h"
 #include "scout_shm.h"
+#include "scout_witness.h"
 
 /* From the word that a job is there to the first look at it: one that is over by then costs us
  * nothing, and a thing that wants to be told takes longer to come. */
@@ -49,6 +50,7 @@ struct scout {
         struct afz_scout_others *others;
         struct afz_scout_shm *shm;
         struct afz_scout_facts *facts;
+        struct afz_scout_witness witness;
         struct afz_engine *engine; /* NULL: no job, or it is gone */
         pid_t root;
         uint64_t root_ns;              /* since when */
@@ -114,6 +116,7 @@ static void tick(struct scout *s, uint64_t now_ns)
         s->ticked_ns = now_ns;
         afz_engine_tick(s->engine);
         afz_recorder_window(s->recorder, afz_engine_window(s->engine));
+        afz_scout_witness_take(&s->witness, s->env, s->recorder, afz_engine_window(s->engine));
         uint64_t cost_ns = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
         s->tick_cost_ns = (s->tick_cost_ns * (record.calm - 1) + cost_ns) / record.calm;
 }
@@ -142,6 +145,7 @@ static void leave(struct scout *s)
 static void turn_to(struct scout *s, pid_t root)
 {
         leave(s);
+        afz_scout_witness_done(&s->witness);
         s->root = root;
         s->root_ns = afz_env_now(s->env);
         s->report = (struct afz_scout_report){
@@ -188,14 +192,19 @@ static uint64_t until_look_ns(const struct scout *s, uint64_t now_ns)
         return left_of(pace_ns, s->looked_ns, now_ns);
 }
 
-/* Without somebody who records it, what is between two looks is nobody's business. */
+/* Without somebody who records it, what is between two looks is nobody's business. A look is a
+ * tick, too: one that is near is waited for. */
 static uint64_t until_tick_ns(const struct scout *s, uint64_t now_ns)
 {
         uint64_t every_ns = s->tick_cost_ns * record.part;
         every_ns = every_ns < record.fast_ns   ? record.fast_ns
                    : every_ns > record.slow_ns ? record.slow_ns
                                                : every_ns;
-        return s->recorder ? left_of(every_ns, s->ticked_ns, now_ns) : UINT64_MAX;
+        if (!s->recorder)
+                return UINT64_MAX;
+        uint64_t left_ns = left_of(every_ns, s->ticked_ns, now_ns);
+        uint64_t look_ns = until_look_ns(s, now_ns);
+        return look_ns <= left_ns + every_ns * 2 / 3 ? look_ns : left_ns;
 }
 
 /* Milliseconds until there is something to do; -1: there is nothing to look at. */
@@ -266,6 +275,7 @@ void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_sha
                 tick(&s, afz_env_now(env));
         }
         leave(&s);
+        afz_scout_witness_done(&s.witness);
         afz_scout_shm_free(s.shm);
         afz_scout_others_free(s.others);
 }

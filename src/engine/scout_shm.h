@@ -19,8 +19,8 @@ void afz_scout_shm_begin(struct afz_scout_shm *shm);
 /* /dev/shm fills: a look is due, whatever the pace. */
 bool afz_scout_shm_fills(const struct afz_scout_shm *shm);
 
-/* Looks again, sets shm.unmapped_bytes of the report, and raises shm.job_bytes to what the job's
- * files hold. */
+/* Looks again where that is due (asking many processes is dear), sets shm.unmapped_bytes of the
+ * report, and raises shm.job_bytes to what the job's files hold. */
 void afz_scout_shm_take(struct afz_scout_shm *shm, const struct afz_window *window,
                         struct afz_scout_report *report);
 

@@ -92,6 +92,17 @@ static int make_slots(struct afz_flight *flight)
         return 0;
 }
 
+/* The newest track behind those of its kind; one of a kind that does not exist is met by who walks
+ * them all. */
+static void chain(struct afz_flight *flight, enum afz_kind kind)
+{
+        if ((unsigned)kind >= AFZ_KIND_COUNT)
+                return;
+        uint32_t number = (uint32_t)flight->tracks, last = flight->last[kind];
+        *(last ? &flight->track[last - 1].next : &flight->first[kind]) = number;
+        flight->last[kind] = number;
+}
+
 static struct afz_track *new_track(struct afz_flight *flight, const struct afz_subject *subject,
                                    size_t slot)
 {
@@ -110,6 +121,7 @@ static struct afz_track *new_track(struct afz_flight *flight, const struct afz_s
         }
         flight->track[flight->tracks++] = track;
         flight->slot[slot] = (uint32_t)flight->tracks;
+        chain(flight, subject->kind);
         return &flight->track[flight->tracks - 1];
 }
 
@@ -295,12 +307,11 @@ int afz_flight_mark(struct afz_flight *flight, uint32_t t_ms, enum afz_mark_kind
 const struct afz_track *afz_flight_next(const struct afz_flight *flight, enum afz_kind kind,
                                         size_t *cursor)
 {
-        while (*cursor < flight->tracks) {
-                const struct afz_track *track = &flight->track[(*cursor)++];
-                if (track->subject.kind == kind)
-                        return track;
-        }
-        return NULL;
+        if (*cursor > flight->tracks || (unsigned)kind >= AFZ_KIND_COUNT)
+                return NULL;
+        uint32_t next = *cursor ? flight->track[*cursor - 1].next : flight->first[kind];
+        *cursor = next ? next : SIZE_MAX;
+        return next ? &flight->track[next - 1] : NULL;
 }
 
 const struct afz_track *afz_flight_one(const struct afz_flight *flight, enum afz_kind kind)

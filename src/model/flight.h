@@ -37,6 +37,7 @@ struct afz_track {
         struct afz_subject subject;
         char *name, *detail, *note; /* the last known; never NULL ("" instead) */
         uint32_t first_ms, last_ms; /* when it was seen */
+        uint32_t next; /* of its kind, for afz_flight_next(): its number and one more */
         size_t columns, cap;
         struct afz_column *column;
 };
@@ -75,6 +76,7 @@ struct afz_flight {
         struct afz_track *track;
         uint32_t *slot; /* for afz_flight_track() alone: where each is, by a hash of its subject */
         size_t slots;
+        uint32_t first[AFZ_KIND_COUNT], last[AFZ_KIND_COUNT]; /* of each kind, as afz_track.next */
         size_t marks, marks_cap;
         struct afz_mark *mark; /* by time */
         bool marks_mixed;      /* not yet: afz_flight_settle() puts them in order */
@@ -120,7 +122,8 @@ int afz_flight_mark(struct afz_flight *flight, uint32_t t_ms, enum afz_mark_kind
 const struct afz_track *afz_flight_one(const struct afz_flight *flight, enum afz_kind kind);
 const struct afz_track *afz_flight_find(const struct afz_flight *flight, enum afz_kind kind,
                                         uint64_t id);
-/* Walks the tracks of a kind: start with *cursor = 0; NULL at the end. */
+/* Walks the tracks of a kind, and no others, in the order in which they were made: start with
+ * *cursor = 0; NULL at the end. */
 const struct afz_track *afz_flight_next(const struct afz_flight *flight, enum afz_kind kind,
                                         size_t *cursor);
 

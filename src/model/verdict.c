@@ -46,6 +46,26 @@ void afz_verdict_note(struct afz_verdict *v, const char *format, ...)
         }
 }
 
+void afz_verdict_lost(struct afz_verdict *v, bool held)
+{
+        snprintf(v->summary, sizeof v->summary,
+                 "the guard was killed before the job ended: how the job ended is not known");
+        afz_verdict_note(v, "nobody holds the run any more, and no end was recorded");
+        snprintf(v->fix, sizeof v->fix, "%s",
+                 held ? "read the last lines that the job printed; its limits stayed in force, and "
+                        "the next run clears up after it"
+                      : "look whether the job is still running: nothing holds it now");
+}
+
+void afz_verdict_machine_lost(struct afz_verdict *v, const char *sign)
+{
+        snprintf(v->summary, sizeof v->summary,
+                 "the machine went down while the job was running%s%s",
+                 sign ? "; shortly before, " : "", sign ? sign : "");
+        snprintf(v->fix, sizeof v->fix,
+                 "look at the last lines of the boot before: journalctl -b -1 -e");
+}
+
 const struct afz_verdict *afz_outcome_find(const struct afz_outcome *outcome, const char *id)
 {
         for (unsigned i = 0; i < outcome->verdicts; i++)
@@ -100,6 +120,10 @@ void afz_outcome_check(struct afz_outcome *outcome)
                 end_text(v->caused_by, sizeof v->caused_by);
                 end_text(v->summary, sizeof v->summary);
                 end_text(v->fix, sizeof v->fix);
+                end_text(v->where.file, sizeof v->where.file);
+                end_text(v->where.function, sizeof v->where.function);
+                if (v->where.line < 0)
+                        v->where.line = 0;
                 for (int e = 0; e < AFZ_EVIDENCE_MAX; e++)
                         end_text(v->evidence[e], sizeof v->evidence[e]);
         }

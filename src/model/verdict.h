@@ -18,6 +18,13 @@ enum {
 enum afz_level { AFZ_LEVEL_UNKNOWN, AFZ_LEVEL_OK, AFZ_LEVEL_WARN, AFZ_LEVEL_ACT, AFZ_LEVELS };
 const char *afz_level_name(enum afz_level level); /* "unknown", "ok", "warn", "act" */
 
+/* A place in the user's own program. */
+struct afz_where {
+        char file[160]; /* "": not known */
+        int32_t line;   /* 0: not known */
+        char function[96];
+};
+
 struct afz_verdict {
         char id[AFZ_VERDICT_ID_CAP]; /* "leak", "host-exhaustion" */
         enum afz_level level;
@@ -25,6 +32,7 @@ struct afz_verdict {
         uint32_t from_ms, to_ms; /* of the run: where to look in the report; 0, 0: all of it */
         char summary[256];       /* one sentence, no full stop; plain words */
         char fix[256];           /* what to change; "" where there is nothing to do */
+        struct afz_where where;
         char evidence[AFZ_EVIDENCE_MAX][AFZ_EVIDENCE_CAP]; /* "" where there is less */
         char caused_by[AFZ_VERDICT_ID_CAP]; /* the verdict in the same list that explains it; "" */
 };
@@ -66,6 +74,12 @@ void afz_verdict_set(struct afz_verdict *verdict, const char *id, enum afz_level
 /* A new verdict at the end of the list, with id, level and confidence set; NULL when it is full. */
 struct afz_verdict *afz_outcome_add(struct afz_outcome *outcome, const char *id,
                                     enum afz_level level, double confidence);
+
+/* The words for a run whose end nobody saw, for all who tell of one. `held`: in a cgroup, which
+ * stays when the guard dies. `sign`: what a machine that went down was like ("it was very hot"), or
+ * NULL. */
+void afz_verdict_lost(struct afz_verdict *verdict, bool held);
+void afz_verdict_machine_lost(struct afz_verdict *verdict, const char *sign);
 
 /* Makes one that came from a file safe: texts end, numbers are in range. */
 void afz_outcome_check(struct afz_outcome *outcome);

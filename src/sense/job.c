@@ -17,10 +17,14 @@
 /* Without a job every process of the machine is read: for a look around, not for guarding. */
 #define MACHINE_NS UINT64_C(1000000000)
 
-/* PSS is read again when RSS has moved by one part in this many, and after this time in any case:
- * pages shared with programs outside of the job are divided among more or fewer. */
-#define PSS_PART 64
-#define PSS_NS   UINT64_C(30000000000)
+/* PSS is read again when RSS has moved by one part in this many: at once where shared pages came or
+ * went, for nothing else tells whose they are, or where it is much; else after a while. And after
+ * half a minute in any case: pages shared with programs outside of the job are divided among more
+ * or fewer. */
+#define PSS_PART     64
+#define PSS_MUCH     (UINT64_C(64) << 20)
+#define PSS_MOVED_NS UINT64_C(5000000000) /* 32 that all grow cost 0.05 % of a core so */
+#define PSS_NS       UINT64_C(30000000000)
 
 /* Descriptors left for everything else: cgroups (16 levels of up to 14 files, and 3 of each again
  * for the machine's limits), sensors, disks, the terminal, helpers. */
@@ -32,6 +36,7 @@ struct job {
         struct afz_tree *tree;
         struct afz_pss_gate gate;
         uint64_t next_ns;  /* of a watch of the whole machine */
+        size_t members;    /* of the last reading */
         uint64_t births;   /* members that joined or left so far */
         size_t pss_turn;   /* slot where the next round of PSS readings begins */
         size_t keep_open;  /* processes whose files may be kept open */
@@ -154,7 +159,8 @@ static void read_member(struct job *job, size_t i, struct afz_batch *out)
         /* Whatever else went wrong (no descriptor left, say), it lives: it stays, without figures.
          */
         if (r >= 0 && !is_zombie(s)) {
-                afz_proc_read_slow(proc, job->env, parent_of(job, m), is_root, out->t_ns);
+                afz_proc_read_slow(proc, job->env, parent_of(job, m), is_root, out->t_ns,
+                                   afz_proc_slow_ns(job->members));
                 afz_proc_read_threads(proc, job->env, out->t_ns);
         }
         m->orphan = job->target.pid != 0 && !is_root && !parent_of(job, m);
@@ -164,18 +170,26 @@ static void read_member(struct job *job, size_t i, struct afz_batch *out)
         job->sample_of[i] = s;
 }
 
+static uint64_t apart(uint64_t a, uint64_t b)
+{
+        return a > b ? a - b : b - a;
+}
+
 /* Whether PSS may be another than when it was read. What grew since is in need anyway (as anonymous
  * RSS); a process that neither grew nor shares its pages with another number of relatives is not
  * asked again for a while. */
-static bool pss_moved(const struct job *job, const struct afz_proc *proc, uint64_t now_ns,
-                      uint64_t rss_bytes)
+static bool pss_moved(const struct job *job, const struct afz_proc *proc,
+                      const struct afz_sample *s, uint64_t rss_bytes)
 {
         const struct afz_pss_record *last = &proc->pss;
-        uint64_t apart = rss_bytes > last->cost_bytes ? rss_bytes - last->cost_bytes
-                                                      : last->cost_bytes - rss_bytes;
         bool known = afz_sample_has(&proc->slow, AFZ_PROC_PSS);
-        return !known || last->taken_ns == 0 || proc->pss_births != job->births ||
-               apart > rss_bytes / PSS_PART || now_ns - last->taken_ns > PSS_NS;
+        if (!known || last->taken_ns == 0 || proc->pss_births != job->births)
+                return true;
+        uint64_t age_ns = s->t_ns - last->taken_ns, part = rss_bytes / PSS_PART;
+        uint64_t shared = (uint64_t)afz_sample_or(s, AFZ_PROC_RSS_SHARED, 0);
+        uint64_t moved = apart(rss_bytes, last->cost_bytes);
+        return age_ns > PSS_NS || apart(shared, proc->shared_at_pss_bytes) > part ||
+               (moved > part && (age_ns >= PSS_MOVED_NS || moved >= PSS_MUCH));
 }
 
 /* Whose turn it is gets its PSS read, as far as the gate allows; those after it are next. */
@@ -188,7 +202,7 @@ static void read_pss(struct job *job, size_t slots)
                 int64_t rss;
                 if (!s || !afz_sample_get(s, AFZ_PROC_RSS, &rss) || rss == 0)
                         continue;
-                if (!pss_moved(job, &job->proc[i], s->t_ns, (uint64_t)rss))
+                if (!pss_moved(job, &job->proc[i], s, (uint64_t)rss))
                         continue;
                 if (!afz_pss_gate_open(&job->gate, &job->proc[i].pss, s->t_ns, (uint64_t)rss))
                         continue;
@@ -303,6 +317,7 @@ static void finish(struct job *job, size_t slots, struct afz_sample *sum)
                 missing.fds += !is_zombie(s) && !afz_sample_has(s, AFZ_PROC_FDS);
         }
         forget_partial(sum, &missing);
+        job->members = members;
         if (members == 0)
                 afz_sample_set(sum, AFZ_JOB_PROCESSES, 0);
         afz_sample_set(sum, AFZ_JOB_NEED_BOUND, members > 1 && missing.pss > 0);

@@ -5,17 +5,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "count_of.h"
 #include "dir.h"
 
 static const struct {
         uint64_t slow_ns;     /* pace of status, open files, wait channel */
+        uint64_t slow_many;   /* so many processes are read in that time, at 40 us each */
+        uint64_t slowest_ns;  /* pace for the largest job */
         uint64_t threads_ns;  /* pace of the threads' states: a file a thread */
         uint64_t command_ns;  /* slowest pace of the command line, which doubles from slow_ns on */
         uint64_t max_threads; /* more than this are not looked at one by one */
         uint64_t max_fds;     /* entries counted by hand where the kernel does not say how many */
 } pace = {
         .slow_ns = 1000000000,     /* 1 s: these are for people and trends, not for the guard */
+        .slow_many = 16,           /* 0.06 % of a core: a fifth of what a watch may cost */
+        .slowest_ns = 5000000000,  /* 5 s: a leak or a hang takes longer to tell */
         .threads_ns = 5000000000,  /* 5 s: at 8 us a thread, 256 threads cost 0.04 % of a core */
         .command_ns = 32000000000, /* 32 s: it is for people, and touches the job's own memory */
         .max_threads = 512,        /* 4 ms in one tick */
@@ -334,12 +339,19 @@ static void read_command(struct afz_proc *proc, const struct afz_env *env,
         });
 }
 
+uint64_t afz_proc_slow_ns(size_t processes)
+{
+        uint64_t ns = processes * pace.slow_ns / pace.slow_many;
+        return ns < pace.slow_ns ? pace.slow_ns : ns > pace.slowest_ns ? pace.slowest_ns : ns;
+}
+
 void afz_proc_read_slow(struct afz_proc *proc, const struct afz_env *env,
-                        const struct afz_proc *parent, bool is_root, uint64_t now_ns)
+                        const struct afz_proc *parent, bool is_root, uint64_t now_ns,
+                        uint64_t every_ns)
 {
         if (now_ns < proc->slow_next_ns)
                 return;
-        proc->slow_next_ns = now_ns + pace.slow_ns;
+        proc->slow_next_ns = now_ns + every_ns;
         bool first = proc->slow.t_ns == 0;
         proc->slow.t_ns = now_ns;
 
@@ -357,7 +369,7 @@ void afz_proc_read_slow(struct afz_proc *proc, const struct afz_env *env,
                 read_fds_limit(proc, env);
         /* Do not let processes that were born together be read together for ever. */
         if (first)
-                proc->slow_next_ns += proc->pid * 37 % 10 * (pace.slow_ns / 10);
+                proc->slow_next_ns += proc->pid * 37 % 10 * (every_ns / 10);
 }
 
 static int64_t held_bytes(const struct afz_proc *proc, const struct afz_sample *s)
@@ -372,17 +384,19 @@ void afz_proc_read_pss(struct afz_proc *proc, const struct afz_env *env, struct 
         char path[64], buf[2048];
         struct afz_span text;
         int64_t rss = 0;
-        uint64_t start_ns = afz_env_now(env);
+        uint64_t start_ns = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         (void)afz_sample_get(fast, AFZ_PROC_RSS, &rss);
         proc_path(path, sizeof path, proc->pid, "smaps_rollup");
         int r = afz_env_read(env, AFZ_ROOT_PROC, path, buf, sizeof buf, &text);
         /* Counted from the tick's own time: by it the age of the figures is reckoned. */
-        afz_pss_gate_took(gate, &proc->pss, fast->t_ns, afz_env_now(env) - start_ns, (uint64_t)rss);
+        afz_pss_gate_took(gate, &proc->pss, fast->t_ns,
+                          afz_clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns, (uint64_t)rss);
         if (r < 0)
                 return;
         forget(&proc->slow, pss_keys, AFZ_COUNT_OF(pss_keys));
         afz_span_each_key(text, pss_keys, AFZ_COUNT_OF(pss_keys), afz_sample_set_key, &proc->slow);
         proc->held_at_pss_bytes = held_bytes(proc, fast);
+        proc->shared_at_pss_bytes = (uint64_t)afz_sample_or(fast, AFZ_PROC_RSS_SHARED, 0);
 }
 
 /* Shared pages counted once where PSS is known; else an upper bound. What it has got since is its

@@ -4,8 +4,9 @@
  *
  * Figures come at three paces. In every tick: stat, statm, io (cheap, and their descriptors stay
  * open, which also makes them immune to a pid that is used again: the kernel answers -ESRCH).
- * About once a second, spread over the ticks: status, open files, wait channel. Every few seconds:
- * the states of single threads. PSS comes when its gate allows.
+ * About once a second, spread over the ticks and more seldom where there are many processes:
+ * status, open files, wait channel. Every few seconds: the states of single threads. PSS comes when
+ * its gate allows.
  *
  * The command line and the environment lie in the process's own memory: to read them takes its map,
  * and brings pages back from swap. They are read at birth, again when the name changes, and in
@@ -46,6 +47,7 @@ struct afz_proc {
         struct afz_pss_record pss;
         uint64_t pss_births;       /* of the job at that reading: a fork divides the pages anew */
         int64_t held_at_pss_bytes; /* anonymous memory, in RAM and in swap, at that reading */
+        uint64_t shared_at_pss_bytes; /* shared RSS then */
         /* The slow facts as a sample of their own, copied into each tick's. */
         struct afz_sample slow;
         struct afz_role_guess role;
@@ -63,10 +65,14 @@ void afz_proc_leave(struct afz_proc *proc);
 int afz_proc_read_fast(struct afz_proc *proc, const struct afz_env *env, struct afz_member *member,
                        struct afz_sample *s);
 
-/* The slow facts, where they are due. Not for a zombie: it has lost them, and keeps its name and
- * role here. parent may be NULL. */
+/* How often the slow facts are read in a tree of so many processes. */
+uint64_t afz_proc_slow_ns(size_t processes);
+
+/* The slow facts, where they are due, and again after every_ns. Not for a zombie: it has lost them,
+ * and keeps its name and role here. parent may be NULL. */
 void afz_proc_read_slow(struct afz_proc *proc, const struct afz_env *env,
-                        const struct afz_proc *parent, bool is_root, uint64_t now_ns);
+                        const struct afz_proc *parent, bool is_root, uint64_t now_ns,
+                        uint64_t every_ns);
 
 /* The states of its threads, where they are due. */
 void afz_proc_read_threads(struct afz_proc *proc, const struct afz_env *env, uint64_t now_ns);

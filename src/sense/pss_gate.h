@@ -21,7 +21,8 @@ struct afz_pss_gate {
 struct afz_pss_record {
         uint64_t next_ns;             /* not before this time */
         uint64_t taken_ns;            /* when it was last read; 0: never */
-        uint64_t cost_ns, cost_bytes; /* what the last reading took, at which RSS */
+        uint64_t cost_ns, cost_bytes; /* what the last reading took, at which RSS: time on a core,
+                                         or a busy machine would use up what may be spent */
 };
 
 void afz_pss_gate_init(struct afz_pss_gate *gate, uint64_t now_ns);
