@@ -40,6 +40,7 @@ antifreeze watch |watch 4242 brave-otter
 antifreeze watch --j|watch --json
 antifreeze watch --interval 5 4|watch --interval 5 4242
 antifreeze watch -i 5 br|watch -i 5 brave-otter
+antifreeze watch otter|watch brave-otter
 antifreeze capture al|capture alpha alto
 antifreeze capture alpha |capture alpha 4242
 antifreeze watch --output als|watch --output also.txt

@@ -200,7 +200,7 @@ def test_terminal():
         t.expect("its job", "sleeps\r\n")
         t.type("\x1a")
         t.expect("job control in the inner shell", "Stopped")
-        t.type("kill -9 %1; wait; exit 3\n")
+        t.type("kill -9 %1; disown -a; exit 3\n")
         t.type("echo inner=$?\n")
         t.expect("inner shell's status", "inner=3\r\n")
         t.type(f"{af} {PYTHON} -c 'import shutil; print(\"size\", *shutil.get_terminal_size())'\n")
@@ -265,6 +265,22 @@ def test_survivors():
     time.sleep(.5)
     check("--policy watch ends nobody", os.path.exists(f"/proc/{pid}"), r)
     os.kill(pid, signal.SIGKILL)
+
+
+def test_time_to_save():
+    """A job that hears no request to end, and grows on: what it is promised is what it gets."""
+    grow = ("import signal, time\nfor s in (signal.SIGINT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\n"
+            "kept = []\nwhile True: kept.append(bytes(range(256)) * 4096); time.sleep(.05)")
+    r = run(*python(grow), options=["--json", "--budget", "128M", "--grace", "3s"])
+    said = {line["antifreeze"]: line["text"] for line in map(json.loads, r.stderr.splitlines())}
+    check("it was stopped", r.returncode == 75 and (world.tier == "none" or "interrupt" in said), said)
+    if "interrupt" in said:
+        words = re.search(r"SIGINT\)(, and may still save|, and has [0-9.]+ s to save|; if it grows on, it has [0-9.]+ s to save|; if it grows on, there is no time to save)$",
+                          said["interrupt"])
+        check("how long it has is said", words, said)
+        check("and that its time was over", "SIGKILL" in said.get("kill", "") or "terminate" in said, said)
+        if "too fast" in said.get("kill", ""):
+            check("no more was promised", "may still save" not in said["interrupt"], said)
 
 
 def test_nothing_left():

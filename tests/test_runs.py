@@ -7,6 +7,7 @@ import contextlib
 import csv
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -151,11 +152,26 @@ def test_same():
         check("--same of several", r.returncode == 2 and "several runs" in r.stderr, r)
         r = w.runs("--same", "other.py")
         check("--same of none", r.returncode == 0 and "no run of that command" in r.stderr, r)
+        one_line("last letters of several name them", w.call("why", "aaaa"), "several runs end with 'aaaa': 20261104-000000-aaaa, 20261103-")
+        r = w.runs("--same", "aaaa")
+        check("--same likewise", r.returncode == 2 and "several runs end" in r.stderr, r)
         names = [w.put(f"20261105-00000{i}-aaaa") for i in range(2)]
         one_line("a prefix of several names them", w.call("why", "20261105-0"), f"'20261105-0': {names[1]}, {names[0]}\n")
         names += [w.put(f"20261105-00000{i}-aaaa") for i in range(2, 6)]
         one_line("four of them, and counts the rest", w.call("why", "20261105-0"),
                  f"'20261105-0': {', '.join(names[:1:-1])} and 2 more ('antifreeze runs' lists them)\n")
+
+
+def test_code():
+    """What a shell or an interpreter is told on the command line is the command."""
+    with Runs() as w:
+        w.put("20261101-000000-aaaa", cmd="sh -c sleep 1; exit 0", peak=2 << 30)
+        w.put("20261102-000000-aaab", cmd="sh -c make all")
+        check("unrelated", w.runs_json()[0]["changed"] is None, w.runs_json())
+        w.put("20261103-000000-aaac", cmd="sh -c sleep 1; exit 0", peak=4 << 30)
+        changed = w.runs_json()[0]["changed"]
+        check("the same", changed and changed["since"].startswith("20261101") and changed["text"].startswith("peak 2.0G -> 4.0G"), changed)
+        check("--same RUN, by its letters", [r["run"][:8] for r in w.runs_json("--same", "aaac")] == ["20261103", "20261101"])
 
 
 def test_hostile():
@@ -245,7 +261,8 @@ def test_export():
               {"run", "subject", "sample", "mark"}, lines[:3])
         check("a run's head", lines[0]["run"] == run and lines[0]["cmd"] == "python train.py --token ***" and lines[0]["ended"],
               lines[0])
-        trace = json.loads(w.call("export", "--format", "chrome-trace").stdout)
+        trace = json.loads(w.call("export", "--format", "chrome-trace").stdout, parse_constant=float)
+        check_trace(trace)
         phases = {x["ph"] for x in trace["traceEvents"]}
         check("chrome-trace", phases == {"M", "C", "X", "i"}, phases)
         check("its events are whole", all({"ph", "pid", "tid", "ts", "name"} <= set(x) for x in trace["traceEvents"]))
@@ -265,6 +282,36 @@ def test_export():
         check("the revision is in the history", w.runs_json()[0]["git"] == "d9f680b0", w.runs_json())
         check("and in the table", " REVISION  COMMAND\n" in w.runs().stdout and " d9f680b0  python train.py --token ***\n" in
               w.runs().stdout, w.runs().stdout)
+
+
+def check_trace(trace):
+    """By the Trace Event Format: what Perfetto and chrome://tracing take for granted."""
+    names, bars, last, wrong = {}, {}, {}, []
+    number = lambda x: type(x) in (int, float) and math.isfinite(x)
+    for e in trace["traceEvents"]:
+        ph, args, thread = e["ph"], e.get("args", {}), (e["pid"], e["tid"])
+        ok = all(type(e[key]) is int and 0 <= e[key] < 1 << 31 for key in ("pid", "tid")) and number(e["ts"]) and e["ts"] >= 0 and \
+            isinstance(e["name"], str) and e["name"] != ""
+        if ph == "M":
+            key, kind = {"process_name": ("name", str), "thread_name": ("name", str), "process_sort_index": ("sort_index", int)}[e["name"]]
+            ok &= list(args) == [key] and type(args[key]) is kind
+            if e["name"] == "process_name":
+                names[e["pid"]] = args["name"]
+        elif ph == "C":
+            ok &= bool(args) and all(number(x) for x in args.values()) and e["ts"] >= last.get((e["pid"], e["name"]), 0)
+            last[e["pid"], e["name"]] = e["ts"]
+        elif ph == "X":
+            ok &= number(e["dur"]) and e["dur"] >= 0
+            bars.setdefault(thread, []).append((e["ts"], e["ts"] + e["dur"]))
+        else:
+            ok &= ph == "i" and e["s"] in ("g", "p", "t")
+        if not ok:
+            wrong.append(e)
+    check("every event of the trace is one", not wrong, wrong[:3])
+    check("every process of it has a name", {e["pid"] for e in trace["traceEvents"]} <= set(names), names)
+    for thread, spans in bars.items():
+        spans.sort()
+        check("bars of a thread do not overlap", all(a[1] <= b[0] for a, b in zip(spans, spans[1:])), (thread, spans))
 
 
 def check_openmetrics(text):
@@ -313,7 +360,7 @@ def test_export_damaged():
             check("and the history stands", w.runs_json()[0]["run"] == run)
 
 
-for test in (test_none, test_real, test_lives, test_same, test_hostile, test_prune, test_thousand, test_export,
+for test in (test_none, test_real, test_lives, test_same, test_code, test_hostile, test_prune, test_thousand, test_export,
              test_export_damaged):
     test()
 ALL.finish()

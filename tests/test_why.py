@@ -7,6 +7,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -97,6 +98,8 @@ def test_ended():
         check("nothing stays in the runtime folder", os.listdir(w.at("run/antifreeze")) == ["ledger.lock"])
         one_line("set of a run that is over", w.call(ANTIFREEZE, "set", run, "--budget", "1G"), "is over")
         check("by a prefix", w.why_json(run[:12])["run"] == run)
+        check("by its last letters", w.why_json(run[-4:])["run"] == run)
+        one_line("not by others", w.why("".join("b" if c == "a" else "a" for c in run[-4:])), "no run")
         check("by its folder", w.why_json(folder)["run"] == run)
         second = w.fake("end", 0)
         check("the newest", w.why_json()["run"] == second)
@@ -180,7 +183,7 @@ def test_demo_time():
         if w.call(ANTIFREEZE, "demo", "--list").returncode != 0:
             return
         r = w.call(ANTIFREEZE, "demo", "--time", "1s")
-        check("a demo that was ended by its time says so", "when its time was over" in r.stderr and "exception" not in r.stderr, r)
+        check("a demo that was ended by its time says so", r.returncode == 0 and "when its time was over" in r.stderr and "exception" not in r.stderr, r)
         check("and why does", "when its time was over" in w.why().stdout, w.why().stdout)
 
 
@@ -201,7 +204,8 @@ def test_live():
         with w.live() as (process, run):
             doc = w.why_json()
             check("a run that goes on has no end", doc["run"] == run and doc["end"] is None, doc)
-            check("told as it stands", "still running" in w.why(run).stdout)
+            first = w.why(run).stdout.splitlines()[0]
+            check("told as it stands, first of all", re.fullmatch(rf"run {run}: still running after [0-9.]+ m?s: it needs 0B of the 4.0G it may use", first), first)
             check("by a process of it", w.why_json(process.pid)["run"] == run)
             r = w.call(ANTIFREEZE, "set", run, "--budget", "2G")
             check("set", r.returncode == 0 and r.stdout == f"run {run}: budget 2.0G\n" and not r.stderr, r)
@@ -261,8 +265,14 @@ def test_run_dir():
         check("found by its ID", w.why_json(run)["end"]["code"] == 4)
         check("found by a path", w.why_json("./mine")["run"] == run)
         check("found by a folder's name", w.why_json("mine")["run"] == run)
-        shutil.rmtree(mine)
-        one_line("a folder that was removed", w.why(run), "no run")
+        r = w.call(ANTIFREEZE, "run", "--run-dir", "mine", "--", "true")
+        check("the record that it replaces is named", r.returncode == 0 and f"the record of run {run} in {mine} is replaced" in r.stderr, r)
+        second = w.why_json("mine")["run"]
+        check("and replaced", second != run and w.why(run).returncode == 2, second)
+        r = w.call(ANTIFREEZE, "run", "--run-dir", "mine", "--", "/nonexistent/x")
+        check("not by what does not start", r.returncode == 127 and "is replaced" not in r.stderr and w.why_json("mine")["run"] == second, r)
+        shutil.rmtree(mine)  # at once: nobody may put anything new there
+        one_line("a folder that was removed", w.why(second), "no run")
         older = w.fake("end", 0)
         w.fake("end", 0, mine)
         shutil.rmtree(mine)
@@ -276,8 +286,50 @@ def test_no_state_folder():
         with w.live() as (_, run):
             check("a run without a folder is told while it lives", w.why_json(run)["end"] is None)
         one_line("and is gone then", w.why(run), "no run")
+        one_line("the last was not recorded, and there is no other", w.why(), f"({run}) was not recorded")
+        state, w.env["XDG_STATE_HOME"] = w.env["XDG_STATE_HOME"], w.at("elsewhere")
+        older = w.fake("end", 0)
+        check("one that is recorded says nothing of it", w.why().stderr == "", w.why())
+        w.env["XDG_STATE_HOME"] = state
+        r = w.call(ANTIFREEZE, "run", "--", "true")
+        check("not recorded, and said", r.returncode == 0 and "this run is not recorded" in r.stderr, r)
+        w.env["XDG_STATE_HOME"] = w.at("elsewhere")
+        r = w.why()
+        check("an older run is not taken for the last", r.returncode == 0 and older in r.stdout and
+              "was not recorded: this is an older one, of " in r.stderr and r.stderr.count("\n") == 1, r)
+        check("who asks for it knows", w.why(older).stderr == "", w.why(older))
+        w.call(ANTIFREEZE, "run", "--", "true")
+        check("the next one that is recorded is the last", w.why().stderr == "", w.why())
+        check("and nothing is left of the other", os.listdir(w.at("run/antifreeze")) == ["ledger.lock"], os.listdir(w.at("run/antifreeze")))
 
 
-for test in (test_no_runs, test_ended, test_paste, test_explain, test_end_of_run, test_demo_time, test_watch_run, test_live, test_lost, test_killed_anywhere, test_run_dir, test_no_state_folder):
+def test_only_recording():
+    """A folder in which nothing but flight.afz is left."""
+    with Runs() as w:
+        w.call(ANTIFREEZE, "run", "--run-dir", "mine", "--", "sh", "-c", "exit 3")
+        run = w.why_json("mine")["run"]
+        os.mkdir(w.at("only"))
+        shutil.copy(w.at("mine/flight.afz"), w.at("only"))
+        for name in ("only", "./only", "only/flight.afz", w.at("only")):
+            r = w.why(name)
+            check(f"why {name}", r.returncode == 0 and not r.stderr and
+                  r.stdout.startswith(f"run {run}: only its recording is left: how it ended is not known\n"), r)
+        doc = w.why_json("only")
+        check("in JSON", doc["end"] == {"how": "unknown", "code": None} and doc["verdicts"][0]["id"] == "not-known" and
+              doc["cmd"] == "sh -c exit 3", doc)
+        check("--verbose", "recording " in w.why("--verbose", "only").stdout, w.why("--verbose", "only"))
+        check("nothing is written", os.listdir(w.at("only")) == ["flight.afz"], os.listdir(w.at("only")))
+        r = w.call(ANTIFREEZE, "report", "only", "-o", w.at("only.html"))
+        check("its report", r.returncode == 0 and os.path.getsize(w.at("only.html")) > 1000, r)
+        with open(w.at("only/flight.afz"), "r+b") as f:
+            f.truncate(os.path.getsize(w.at("only/flight.afz")) - 8)
+        check("cut off", "that is cut off" in w.why("only").stdout, w.why("only"))
+        with open(w.at("only/flight.afz"), "wb") as f:
+            f.write(b"hello")
+        one_line("no recording at all", w.why("only"), "no run 'only'")
+
+
+for test in (test_no_runs, test_ended, test_paste, test_explain, test_end_of_run, test_demo_time, test_watch_run, test_live, test_lost, test_killed_anywhere, test_run_dir, test_no_state_folder,
+             test_only_recording):
     test()
 ALL.finish()

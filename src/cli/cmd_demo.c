@@ -129,15 +129,17 @@ static const struct afz_option rows[] = {
          .offset = offsetof(struct options, time_ns),
          .min = S,
          .max = 3600 * S,
-         .default_text = "30s",
-         .help = "End the trainer after this time; some pitfalls never end by themselves."},
+         .default_text = "60s",
+         .help = "End the trainer after this time; some pitfalls never end by themselves. That is "
+                 "no "
+                 "failure: the exit status is 0."},
         {0},
 };
 
 static const struct options defaults = {
         .budget = {.bytes = BUDGET_BYTES},
         .every_ns = 2 * S,
-        .time_ns = 30 * S,
+        .time_ns = 60 * S,
 };
 
 static const struct afz_operand operands[] = {

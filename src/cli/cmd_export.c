@@ -145,8 +145,9 @@ const struct afz_command afz_command_export = {
                 "instant), "
                 "openmetrics (text for Prometheus and its kin, with the times of the readings), "
                 "chrome-trace (JSON that ui.perfetto.dev opens).\n\n"
-                "RUN is a run's ID, the beginning of one, the path of a run's folder or of a "
-                "recording (flight.afz), or the process number of a living run. A run that still "
+                "RUN is a run's ID, its beginning or its last four letters, the path of a run's "
+                "folder or of a recording (flight.afz), or the process number of a living run. A "
+                "run that still "
                 "goes on is written up to now. Values of old readings are means over a span, with "
                 "the least and the most beside them. Passwords and tokens in command lines are "
                 "written as ***.",

@@ -224,7 +224,9 @@ static const struct afz_option rows[] = {
          .type = AFZ_OPTION_STRING,
          .complete = AFZ_COMPLETE_DIR,
          .offset = offsetof(struct options, run_dir),
-         .help = "The run's own folder, instead of one in the history of runs."},
+         .help = "The run's own folder, instead of one in the history of runs. The record of an "
+                 "ended run in it is replaced, and a line says so; a folder with anything else in "
+                 "it is refused."},
         {.name = "no-probe",
          .offset = offsetof(struct options, no_probe),
          .help = "Preload nothing into the job. (Nothing is preloaded yet.)"},

@@ -12,6 +12,7 @@
 #include "json.h"
 #include "out.h"
 #include "quantity.h"
+#include "run_id.h"
 #include "runs_words.h"
 
 /* More do not fit a screen. */
@@ -25,20 +26,20 @@ struct runs_options {
 
 /* ---- which ---- */
 
-/* A run's ID or its beginning stands for that run's command; else it is a command. NULL and a line
- * on stderr: no such thing. */
+/* A run's ID, its beginning or its last letters stand for that run's command; else it is a command.
+ * NULL and a line on stderr: no such thing. */
 static const char *command_wanted(struct afz_history *history, const char *text)
 {
         const struct afz_history_run *found = NULL;
-        size_t n = strlen(text);
-        for (size_t i = 0; n > 0 && i < afz_history_count(history); i++) {
-                if (strncmp(afz_history_id(history, i), text, n) != 0)
+        for (size_t i = 0; text[0] && i < afz_history_count(history); i++) {
+                if (!afz_run_id_fits(afz_history_id(history, i), text))
                         continue;
                 const struct afz_history_run *run = afz_history_get(history, i);
                 if (!run)
                         continue;
                 if (found) {
-                        afz_say("several runs begin with '%.48s'", text);
+                        afz_say("several runs %s with '%.48s'",
+                                afz_is_digit(text[0]) ? "begin" : "end", text);
                         return NULL;
                 }
                 found = run;

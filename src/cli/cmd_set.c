@@ -124,7 +124,8 @@ const struct afz_command afz_command_set = {
         .description = "Tells the guard of a living run what its job may use from now on. A budget "
                        "that is set so is never reckoned anew. The limit is not lowered below what "
                        "the job holds already.\n\n"
-                       "RUN is a run's ID, the beginning of one, the path of its folder, or a "
+                       "RUN is a run's ID, its beginning or its last four letters, the path of its "
+                       "folder, or a "
                        "process number of it.",
         .operands = set_operands,
         .options = set_rows,

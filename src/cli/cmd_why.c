@@ -128,7 +128,7 @@ static void look_into(struct question *q)
         (void)afz_explain_known(&q->known, dir_fd, &q->flight, q->lacking);
         if (dir_fd >= 0)
                 close(dir_fd);
-        if (q->known.outcome.end.how != AFZ_END_RUNNING &&
+        if (q->known.outcome.end.how != AFZ_END_RUNNING && !q->known.only_recording &&
             (!q->known.recorded || !same_words(&before, &q->known.outcome)))
                 (void)afz_run_retell(&q->ref, &q->known); /* what is told does not depend on it */
 }
@@ -137,7 +137,7 @@ static void paste(const struct question *q, struct afz_out *out)
 {
         char text[32768];
         struct afz_out memory = afz_out_to(-1, text, sizeof text);
-        afz_run_put_full_text(&memory, &q->known.page, &q->known.outcome, q->known.duration_ns);
+        afz_why_put(&memory, &q->known, &q->flight, true);
         afz_out_str(out, "```text\n");
         put_machine(out);
         put_without_secrets(out, (struct afz_span){text, memory.len});
@@ -166,7 +166,7 @@ static int answer(const struct why_options *options, struct question *q, struct 
         else if (options->verbose)
                 afz_why_detail(out, known, &q->flight, q->lacking);
         else
-                afz_run_put_text(out, &known->page, &known->outcome, known->duration_ns);
+                afz_why_put(out, known, &q->flight, false);
         afz_flight_done(&q->flight);
         return 0;
 }
@@ -237,10 +237,13 @@ const struct afz_command afz_command_why = {
                 "Prints the verdict of a run, the newest by default: what happened, in one "
                 "sentence; because of what we believe it; what to try; how sure we are; and what "
                 "it led to. Then how it ended, its peak and its budget, and what Antifreeze did. "
-                "Of a run that still goes on, what can be said so far.\n\n"
-                "RUN is a run's ID, the beginning of one, the path of a run's folder, or the "
-                "process number of a living run. A run whose guard was killed, or whose machine "
-                "went down, is told as lost, with what its recording shows until then. The exit "
+                "Of a run that still goes on, first what it does just now, and then what can be "
+                "said so far.\n\n"
+                "RUN is a run's ID, its beginning or its last four letters, the path of a run's "
+                "folder, or the process number of a living run. A run whose guard was killed, or "
+                "whose machine "
+                "went down, is told as lost, with what its recording shows until then. Of a folder "
+                "with nothing but a recording (flight.afz) in it, what that shows. The exit "
                 "status is 0 whenever there is an answer.",
         .operands = why_operands,
         .options = why_rows,

@@ -22,7 +22,7 @@ static const char head[] =
         "            ;;\n"
         "        run)\n"
         "            found=(${XDG_STATE_HOME:-$HOME/.local/state}/^/runs/*(N/:t))\n"
-        "            _wanted runs expl run compadd -a found && ret=0\n"
+        "            _wanted runs expl run compadd -M 'l:|=*' -a found && ret=0\n"
         "            ;;\n"
         "        dir) _files -/ && ret=0 ;;\n"
         "        file) _files && ret=0 ;;\n"

@@ -56,6 +56,15 @@ static void tell_verdict(struct front *f)
                 notify(f, text);
 }
 
+/* --run-dir names the folder: a script that runs every night finds its last run there. */
+static void tell_replaced(const struct front *f)
+{
+        if (f->run.replaces[0] && !f->style->quiet)
+                afz_front_say(f->style, f->run.page->id, "replaced",
+                              "the record of run %s in %s is replaced by this one's",
+                              f->run.replaces, f->run.page->dir);
+}
+
 /* The same signal for ourselves, as the shell expects of a job; we go on when it says so. */
 static void stop_as(int sig)
 {
@@ -73,8 +82,10 @@ static void hear(struct front *f, const struct afz_word *word)
         switch (word->kind) {
         case AFZ_WORD_STARTED:
                 speak(f, word);
-                if (!f->order->dry_run)
-                        (void)afz_run_write(&f->run, &(struct afz_outcome){.end.code = -1});
+                if (f->order->dry_run)
+                        break;
+                tell_replaced(f);
+                (void)afz_run_write(&f->run, &(struct afz_outcome){.end.code = -1});
                 break;
         case AFZ_WORD_STOPPED:
                 stop_as(word->code);
@@ -297,9 +308,18 @@ static void outlive_guard(struct front *f)
                 afz_env_done(&env);
 }
 
+/* When its time was over it was ended as was asked for. */
+static bool ended_by_time(const struct front *f)
+{
+        return f->asked_to_end && (f->sig == SIGTERM || f->sig == SIGKILL ||
+                                   (f->sig == 0 && f->code == 128 + SIGTERM));
+}
+
 /* As CMD ended, without a second core file. */
 static int end_as(const struct front *f)
 {
+        if (ended_by_time(f))
+                return 0;
         if (f->sig == 0)
                 return f->code;
         sigset_t one;

@@ -1,6 +1,7 @@
 #ifndef AFZ_OPERAND_RUN_H
 #define AFZ_OPERAND_RUN_H
-/* A run given as an operand: an ID, the beginning of one, a folder, a pid; NULL: the newest. */
+/* A run given as an operand: an ID, the beginning or the last four letters of one, a folder, a pid;
+ * NULL: the newest. */
 #include "run.h"
 
 /* 0, or the exit status after one line on stderr. */

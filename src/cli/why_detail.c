@@ -8,6 +8,7 @@
 #include "leak.h"
 #include "memory_ledger.h"
 #include "quantity.h"
+#include "why_now.h"
 
 /* Of the time line, so much is shown; what led to the end matters most. */
 enum { FIRST_LINES = 8, LAST_LINES = 24 };
@@ -205,11 +206,23 @@ static void put_changed(struct afz_out *out, const char *id)
         afz_run_put_row(out, "changed", row);
 }
 
+void afz_why_put(struct afz_out *out, const struct afz_run_known *known,
+                 const struct afz_flight *flight, bool full)
+{
+        const struct afz_run_page *page = &known->page;
+        char now[AFZ_WHY_NOW_CAP];
+        if (known->outcome.end.how == AFZ_END_RUNNING)
+                afz_run_put_live_text(out, known, afz_why_now(known, flight, now), full);
+        else
+                (full ? afz_run_put_full_text : afz_run_put_text)(out, page, &known->outcome,
+                                                                  known->duration_ns);
+}
+
 void afz_why_detail(struct afz_out *out, const struct afz_run_known *known,
                     const struct afz_flight *flight, const char *lacking)
 {
         bool running = known->outcome.end.how == AFZ_END_RUNNING;
-        afz_run_put_full_text(out, &known->page, &known->outcome, known->duration_ns);
+        afz_why_put(out, known, flight, true);
         put_recording(out, flight, running, lacking);
         if (running)
                 put_forecast(out, flight);

@@ -5,6 +5,10 @@
 #include "out.h"
 #include "run.h"
 
+/* A run in words, as run.h has them; one that goes on begins with what it does just now. */
+void afz_why_put(struct afz_out *out, const struct afz_run_known *known,
+                 const struct afz_flight *flight, bool full);
+
 /* lacking: what is wrong with the recording; "" when nothing is. */
 void afz_why_detail(struct afz_out *out, const struct afz_run_known *known,
                     const struct afz_flight *flight, const char *lacking);

@@ -68,9 +68,19 @@ static inline void afz_put_signed(struct afz_put *put, int64_t v)
         afz_put_number(put, afz_zigzag(v));
 }
 
+/* Made safe for a terminal, as afz_span_copy() does; with `lines`, the ends of lines stay. */
+static inline size_t afz_text_copy(struct afz_span text, bool lines, char *buf, size_t cap)
+{
+        size_t n = afz_span_copy(text, buf, cap);
+        for (size_t i = 0; lines && i < n; i++)
+                if (text.p[i] == '\n')
+                        buf[i] = '\n';
+        return n;
+}
+
 /* At most cap - 1 bytes of it (AFZ_TEXT_CAP at most), never half a character, made safe for a
  * terminal. NULL is "". */
-static inline void afz_put_text(struct afz_put *put, const char *text, size_t cap)
+static inline void afz_put_lines(struct afz_put *put, const char *text, bool lines, size_t cap)
 {
         char safe[AFZ_TEXT_CAP];
         size_t n = text ? strnlen(text, cap < sizeof safe ? cap : sizeof safe) : 0;
@@ -79,9 +89,14 @@ static inline void afz_put_text(struct afz_put *put, const char *text, size_t ca
                 while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
                         n--;
         }
-        n = afz_span_copy((struct afz_span){text, n}, safe, sizeof safe);
+        n = afz_text_copy((struct afz_span){text, n}, lines, safe, sizeof safe);
         afz_put_number(put, n);
         afz_put_bytes(put, safe, n);
+}
+
+static inline void afz_put_text(struct afz_put *put, const char *text, size_t cap)
+{
+        afz_put_lines(put, text, false, cap);
 }
 
 static inline bool afz_take_byte(struct afz_take *take, unsigned char *ret)
@@ -143,13 +158,18 @@ static inline bool afz_take_piece(struct afz_take *take, struct afz_take *ret)
 
 /* What is longer than the buffer is cut; what could speak to a terminal becomes '?', for a file may
  * come from anywhere. */
-static inline bool afz_take_text(struct afz_take *take, char *buf, size_t cap)
+static inline bool afz_take_lines(struct afz_take *take, bool lines, char *buf, size_t cap)
 {
         struct afz_take piece;
         if (!afz_take_piece(take, &piece))
                 return false;
-        afz_span_copy((struct afz_span){(const char *)piece.p, piece.n}, buf, cap);
+        afz_text_copy((struct afz_span){(const char *)piece.p, piece.n}, lines, buf, cap);
         return true;
+}
+
+static inline bool afz_take_text(struct afz_take *take, char *buf, size_t cap)
+{
+        return afz_take_lines(take, false, buf, cap);
 }
 
 #endif

@@ -51,6 +51,7 @@ enum {
 struct thinning {
         struct afz_flight_writer *writer;
         int fd;
+        bool nameless; /* the new file has no name yet */
         uint64_t end;
         uint32_t cut_ms[AFZ_GRADES]; /* what is older goes into this grade; 0: nothing does */
         struct afz_flight flight[AFZ_GRADES], marks;
@@ -265,6 +266,25 @@ static bool is_still_there(const struct afz_flight_writer *w)
                ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
 }
 
+/* Without a name until it is whole: who removes the folder when the run has ended, and we still
+ * tidy up, finds it empty. Network file systems may know files with names only. */
+static void open_new(struct thinning *t)
+{
+        int dir_fd = t->writer->dir_fd;
+        t->fd = openat(dir_fd, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+        t->nameless = t->fd >= 0;
+        if (!t->nameless)
+                t->fd = openat(dir_fd, AFZ_FLIGHT_NAME ".new",
+                               O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+}
+
+static int give_name(const struct thinning *t)
+{
+        char path[32];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", t->fd);
+        return linkat(AT_FDCWD, path, t->writer->dir_fd, AFZ_FLIGHT_NAME ".new", AT_SYMLINK_FOLLOW);
+}
+
 /* The new file takes the old one's place. */
 static int install(struct thinning *t)
 {
@@ -273,6 +293,8 @@ static int install(struct thinning *t)
                 return -errno;
         if (!is_still_there(w))
                 return -ESTALE;
+        if (t->nameless && give_name(t) < 0)
+                return -errno;
         if (renameat(w->dir_fd, AFZ_FLIGHT_NAME ".new", w->dir_fd, AFZ_FLIGHT_NAME) < 0)
                 return -errno;
         close(w->fd);
@@ -332,8 +354,7 @@ static int renew(struct thinning *t)
 {
         struct afz_flight_writer *w = t->writer;
         unlinkat(w->dir_fd, AFZ_FLIGHT_NAME ".new", 0);
-        t->fd = openat(w->dir_fd, AFZ_FLIGHT_NAME ".new", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-                       0600);
+        open_new(t);
         if (t->fd < 0)
                 return -errno;
         int r = copy(t);

@@ -52,21 +52,6 @@ static bool is_script(struct afz_span word)
         return false;
 }
 
-/* The word that says what is run: a script, the module behind -m, the code behind -c. 0: the
- * program itself. */
-static size_t script_of(const struct words *w)
-{
-        for (size_t i = 1; i < w->count; i++) {
-                bool behind = i + 1 < w->count &&
-                              (afz_span_eq(w->word[i], "-m") || afz_span_eq(w->word[i], "-c"));
-                if (behind && afz_span_starts(afz_span_base_name(w->word[0]), "python"))
-                        return i + 1;
-                if (is_script(w->word[i]))
-                        return i;
-        }
-        return 0;
-}
-
 static bool same_text(struct afz_span a, struct afz_span b)
 {
         return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
@@ -81,16 +66,79 @@ static struct afz_span program_of(const struct words *w)
         return name;
 }
 
+/* Who takes code on the command line, behind which letter. */
+static const struct {
+        const char *program;
+        char letter;
+        bool shell;
+} coded[] = {
+        {"python", 'c', false}, {"perl", 'e', false},    {"ruby", 'e', false}, {"node", 'e', false},
+        {"julia", 'e', false},  {"Rscript", 'e', false}, {"sh", 'c', true},    {"bash", 'c', true},
+        {"dash", 'c', true},    {"zsh", 'c', true},      {"ksh", 'c', true},   {"fish", 'c', true},
+};
+
+/* The words that say what is run; to == 0: the program itself does. */
+struct subject {
+        size_t from, to;
+};
+
+static size_t first_script(const struct words *w, size_t from)
+{
+        while (from < w->count && !is_script(w->word[from]))
+                from++;
+        return from;
+}
+
+/* What stands behind -c, -lc, -e: where it ends and its arguments begin is not to be seen any more,
+ * so that all of it counts. What a shell is told to run counts up to the script in it. */
+static bool is_code(const struct words *w, size_t i, struct subject *ret)
+{
+        struct afz_span program = program_of(w), word = w->word[i];
+        if (i + 1 >= w->count || word.n < 2 || *word.p != '-' || word.p[1] == '-')
+                return false;
+        for (size_t k = 0; k < AFZ_COUNT_OF(coded); k++) {
+                if (!afz_span_eq(program, coded[k].program) ||
+                    word.p[word.n - 1] != coded[k].letter)
+                        continue;
+                size_t script = coded[k].shell ? first_script(w, i + 1) : w->count;
+                *ret = (struct subject){i + 1, script < w->count ? script + 1 : w->count};
+                return true;
+        }
+        return false;
+}
+
+/* A script, the module behind -m, code; else the program itself. */
+static struct subject subject_of(const struct words *w)
+{
+        struct subject ret = {0};
+        for (size_t i = 1; i < w->count; i++) {
+                if (i + 1 < w->count && afz_span_eq(w->word[i], "-m") &&
+                    afz_span_eq(program_of(w), "python"))
+                        return (struct subject){i + 1, i + 2};
+                if (is_code(w, i, &ret))
+                        return ret;
+                if (is_script(w->word[i]))
+                        return (struct subject){i, i + 1};
+        }
+        return ret;
+}
+
 bool afz_history_same(const char *cmd, const char *other)
 {
         struct words a, b;
         split(cmd, &a);
         split(other, &b);
-        size_t i = script_of(&a), k = script_of(&b);
+        struct subject i = subject_of(&a), k = subject_of(&b);
         if (a.count == 0 || b.count == 0 || !same_text(program_of(&a), program_of(&b)) ||
-            (i == 0) != (k == 0))
+            i.to - i.from != k.to - k.from)
                 return false;
-        return i == 0 || same_text(afz_span_base_name(a.word[i]), afz_span_base_name(b.word[k]));
+        if (i.to - i.from == 1)
+                return same_text(afz_span_base_name(a.word[i.from]),
+                                 afz_span_base_name(b.word[k.from]));
+        for (size_t n = 0; n < i.to - i.from; n++)
+                if (!same_text(a.word[i.from + n], b.word[k.from + n]))
+                        return false;
+        return true;
 }
 
 bool afz_history_matches(const char *cmd, const char *wanted)
@@ -105,8 +153,9 @@ bool afz_history_matches(const char *cmd, const char *wanted)
                         return false;
                 return want.count == 1 || afz_history_same(cmd, wanted);
         }
-        size_t i = script_of(&have);
-        return same_text(afz_span_base_name(have.word[i]), afz_span_base_name(want.word[0]));
+        struct subject what = subject_of(&have);
+        size_t last = what.to ? what.to - 1 : 0;
+        return same_text(afz_span_base_name(have.word[last]), afz_span_base_name(want.word[0]));
 }
 
 /* ---- its arguments ---- */
@@ -144,11 +193,11 @@ static bool cut_value(struct afz_span word, struct argument *ret)
 
 static void read_arguments(const struct words *w, struct arguments *ret)
 {
-        size_t script = script_of(w);
+        struct subject what = subject_of(w);
         ret->count = 0;
         for (size_t i = 1; i < w->count; i++) {
                 struct argument *arg = &ret->arg[ret->count];
-                if (i == script)
+                if (i >= what.from && i < what.to)
                         continue;
                 *arg = (struct argument){.name = {"", 0}, .value = {"", 0}};
                 if (!cut_value(w->word[i], arg)) {
@@ -156,7 +205,7 @@ static void read_arguments(const struct words *w, struct arguments *ret)
                                 arg->value = w->word[i];
                         } else {
                                 arg->name = w->word[i];
-                                if (i + 1 < w->count && i + 1 != script &&
+                                if (i + 1 < w->count && i + 1 != what.from &&
                                     !is_option(w->word[i + 1]))
                                         arg->value = w->word[++i];
                         }

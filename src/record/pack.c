@@ -213,6 +213,6 @@ int afz_pack_mark(struct afz_pack *pack, uint64_t t_ns, enum afz_mark_kind kind,
         afz_put_number(&put, (uint64_t)kind << 1 | 1);
         put_time(&put, pack, t_ns);
         afz_put_signed(&put, code);
-        afz_put_text(&put, text, AFZ_PACK_MARK_CAP);
+        afz_put_lines(&put, text, kind == AFZ_MARK_STACK, AFZ_PACK_MARK_CAP);
         return commit(pack, &put, t_ns);
 }

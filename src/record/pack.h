@@ -17,12 +17,12 @@
 enum { AFZ_PACK_SUBJECTS = 320 }; /* more in one pack find no room, and are counted */
 
 /* Texts are made safe for a terminal and cut to these (with their NUL), never in mid-character. A
- * stack is the longest of them. */
+ * stack is the longest of them, and the only one that keeps the ends of its lines. */
 enum {
         AFZ_PACK_NAME_CAP = 96,
         AFZ_PACK_DETAIL_CAP = 200,
         AFZ_PACK_NOTE_CAP = 96,
-        AFZ_PACK_MARK_CAP = 2048,
+        AFZ_PACK_MARK_CAP = 4096,
 };
 
 struct afz_pack {

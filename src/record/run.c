@@ -15,6 +15,7 @@
 #include "dir.h"
 #include "run_home.h"
 #include "run_id.h"
+#include "run_remains.h"
 #include "run_state.h"
 
 enum { ID_TRIES = 100, FIRST_TURN = 1 };
@@ -108,6 +109,8 @@ static int make_given_dir(struct making *m)
         if (r < 0)
                 return r;
         settle_old(m);
+        if (!m->made_dir)
+                (void)afz_run_id_in_folder(m->run.dir_fd, m->run.replaces);
         /* How it is found by its ID; a run that is not found so is found by its path. */
         if (m->runs_fd >= 0)
                 m->made_link = symlinkat(m->page.dir, m->runs_fd, m->page.id) == 0;
@@ -361,22 +364,14 @@ int afz_run_write(const struct afz_run *run, const struct afz_outcome *outcome)
         return r;
 }
 
-int afz_run_sync(const struct afz_run *run)
+int afz_run_sync(int dir_fd)
 {
-        static const char *const names[] = {"verdict.txt", "verdict.json"};
-        if (run->dir_fd < 0)
-                return -ENOENT;
-        int r = fdatasync(run->state_fd) < 0 ? -errno : 0;
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-                int fd = openat(run->dir_fd, names[i], O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-                if (fd < 0)
-                        continue;
-                if (fsync(fd) < 0 && r == 0)
-                        r = -errno;
-                close(fd);
-        }
-        if (fsync(run->dir_fd) < 0 && r == 0 && errno != EINVAL)
-                r = -errno;
+        int fd = openat(dir_fd, AFZ_RUN_STATE,
+                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno; /* the end is recorded, and synced */
+        int r = fdatasync(fd) < 0 ? -errno : 0;
+        close(fd);
         return r;
 }
 
@@ -413,8 +408,23 @@ static void remove_unused_dir(const struct afz_run *run)
         close(runs_fd);
 }
 
+/* One line, in the runtime folder: the newest run that left no record. */
+static void note_unrecorded(const struct afz_run *run)
+{
+        int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+        int fd = openat(run->home_fd, AFZ_RUN_UNRECORDED, flags, 0600);
+        if (fd < 0)
+                return;
+        (void)afz_write_all(fd, run->page->id, AFZ_RUN_ID_LENGTH);
+        close(fd);
+}
+
 void afz_run_done(struct afz_run *run)
 {
+        if (run->home_fd >= 0 && run->dir_fd < 0 && run->page->root_pid > 0)
+                note_unrecorded(run);
+        else if (run->home_fd >= 0 && run->dir_fd >= 0)
+                unlinkat(run->home_fd, AFZ_RUN_UNRECORDED, 0);
         if (run->home_fd >= 0) {
                 unlinkat(run->home_fd, afz_run_name(run->page->id, ".sock").text, 0);
                 unlinkat(run->home_fd, afz_run_name(run->page->id, ".run").text, 0);

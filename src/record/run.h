@@ -37,7 +37,9 @@ struct afz_run {
         char socket[AFZ_RUN_SOCKET_CAP]; /* path of the control socket, which is not made here; ""
                                             where there is no runtime folder */
         char page_path[AFZ_RUN_PATH_CAP];
-        bool made_dir; /* the run's folder was not there before */
+        bool made_dir;                 /* the run's folder was not there before */
+        char replaces[AFZ_RUN_ID_CAP]; /* the run whose record stands there until this one's is
+                                          written; "": none */
 };
 
 /* Makes folder, page and lock, with a new ID (never all digits). run_dir NULL: the usual place.
@@ -61,10 +63,13 @@ int afz_run_new(const char *run_dir, const struct afz_run_page *first, struct af
  * not hinder it) `why` answers all the same. */
 int afz_run_write(const struct afz_run *run, const struct afz_outcome *outcome);
 
-/* Waits until what was written at the start is on the disk. Blocks: for a helper. */
-int afz_run_sync(const struct afz_run *run);
+/* Waits until run.state, from which all else can be written again, is on the disk: without it, a
+ * power cut within half a minute leaves a file without a byte. Its name is for who syncs the
+ * folder. Blocks: for a helper. */
+int afz_run_sync(int dir_fd);
 
-/* Removes page and socket, closes everything. The run's folder stays, unless nothing was ever
+/* Removes page and socket, closes everything; notes a run that has no folder (afz_run_unrecorded).
+ * The run's folder stays, unless nothing was ever
  * written there: then the run came to nothing (--dry-run), and it goes, too. */
 void afz_run_done(struct afz_run *run);
 
@@ -105,9 +110,14 @@ struct afz_run_ref {
         bool live;                        /* its guard holds it, and no end is recorded */
 };
 
-/* Finds a run: an ID, a unique prefix of one, a folder's path, the pid of a living run's guard or
- * root (digits alone), or NULL: the newest. -ENOENT; -ENOTUNIQ (several begin so). */
+/* Finds a run: an ID, a unique prefix or the last four letters of one, a folder's path, the pid of
+ * a living run's guard or root (digits alone), or NULL: the newest. -ENOENT; -ENOTUNIQ (several are
+ * called so). */
 int afz_run_find(const char *text, struct afz_run_ref *ret);
+
+/* The last run, if it was not recorded: bare `why` shows an older one. As far as the runtime folder
+ * remembers, so not over a boot. */
+bool afz_run_unrecorded(char ret_id[AFZ_RUN_ID_CAP]);
 
 /* The page of a living or lost run, copied and made safe: texts end, tier and policy are in range.
  * -ENOENT: it is over and collected. */
@@ -118,14 +128,15 @@ struct afz_run_known {
         struct afz_run_page page; /* from verdict.json: only what stands there, and no magic */
         struct afz_outcome outcome;
         uint64_t duration_ns;
-        bool recorded;  /* its end stands in the files */
-        bool rebooted;  /* lost, and the machine was booted anew since */
-        bool elsewhere; /* made on another machine: only that one knows whether it goes on */
+        bool recorded;       /* its end stands in the files */
+        bool rebooted;       /* lost, and the machine was booted anew since */
+        bool elsewhere;      /* made on another machine: only that one knows whether it goes on */
+        bool only_recording; /* nothing else is left of it */
 };
 
 /* From its page while it lives; from its state when nobody has recorded the end (as it ended, or as
- * lost); else from verdict.json. Nothing is written. -ENOENT: there is nothing to tell from.
- * -EBADMSG, -EPROTO: verdict.json is damaged, or of a newer schema. */
+ * lost); else from verdict.json, or from the recording alone. Nothing is written. -ENOENT: there is
+ * nothing to tell from. -EBADMSG, -EPROTO: verdict.json is damaged, or of a newer schema. */
 int afz_run_recall(const struct afz_run_ref *ref, struct afz_run_known *ret);
 
 /* A verdict.json (schema 1) in memory; errors as above. Keys that are missing are as if not known.
@@ -144,12 +155,14 @@ int afz_run_tell_file(const struct afz_run_ref *ref, bool json, struct afz_out *
  * lost, where that is possible. -ENOENT: there is nothing to tell from. */
 int afz_run_tell(const struct afz_run_ref *ref, bool json, struct afz_out *out);
 
-/* The same made from what is known; full_text: with every verdict's evidence, numbers, tier, cost.
- */
+/* The same made from what is known; full_text: with every verdict's evidence, numbers, tier, cost;
+ * live_text: of a run that goes on, and what it does just now comes first. */
 void afz_run_put_text(struct afz_out *out, const struct afz_run_page *page,
                       const struct afz_outcome *outcome, uint64_t duration_ns);
 void afz_run_put_full_text(struct afz_out *out, const struct afz_run_page *page,
                            const struct afz_outcome *outcome, uint64_t duration_ns);
+void afz_run_put_live_text(struct afz_out *out, const struct afz_run_known *known, const char *now,
+                           bool full);
 void afz_run_put_json(struct afz_out *out, const struct afz_run_page *page,
                       const struct afz_outcome *outcome, uint64_t duration_ns);
 

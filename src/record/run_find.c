@@ -9,15 +9,18 @@
 
 #include "clock.h"
 #include "dir.h"
+#include "env.h"
+#include "flight_file.h"
 #include "quantity.h"
 #include "run.h"
 #include "run_home.h"
 #include "run_id.h"
+#include "run_remains.h"
 #include "run_state.h"
 
 /* What is looked for, and the best so far. */
 struct search {
-        const char *prefix;         /* "": the newest */
+        const char *call;           /* how it is called; "": the newest */
         uint64_t pid;               /* not 0: this process's */
         char below[AFZ_RUN_ID_CAP]; /* only what sorts before it; "": all */
         char id[AFZ_RUN_ID_CAP];
@@ -26,7 +29,7 @@ struct search {
 
 static void offer(struct search *s, const char *id)
 {
-        if (strncmp(id, s->prefix, strlen(s->prefix)) != 0 || strcmp(id, s->id) == 0)
+        if (!afz_run_id_fits(id, s->call) || strcmp(id, s->id) == 0)
                 return;
         if (s->below[0] && strcmp(id, s->below) >= 0)
                 return;
@@ -75,26 +78,6 @@ static int take_page(void *ctx, const struct afz_run_entry *entry)
         return 1;
 }
 
-/* "run ID: ", the first line of verdict.txt. */
-static bool id_in_text(int dir_fd, char ret[AFZ_RUN_ID_CAP])
-{
-        char buf[64];
-        struct afz_span text, id;
-        int fd = openat(dir_fd, "verdict.txt", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd < 0)
-                return false;
-        ssize_t n = afz_fd_read_head(fd, buf, sizeof buf);
-        close(fd);
-        if (n < 0)
-                return false;
-        text = (struct afz_span){buf, (size_t)n};
-        if (afz_span_take_prefix(&text, "run ") < 0 || afz_span_take_until(&text, ':', &id) < 0 ||
-            id.n != AFZ_RUN_ID_LENGTH)
-                return false;
-        afz_span_copy(id, ret, AFZ_RUN_ID_CAP);
-        return afz_run_id_is(ret);
-}
-
 /* What a run's folder says of its life. */
 enum life { OVER, LEFT, HELD };
 
@@ -113,7 +96,7 @@ static int look_into(const char *path, char ret_id[AFZ_RUN_ID_CAP], enum life *r
                 life = afz_run_is_held(fd) ? HELD : LEFT;
                 close(fd);
         } else {
-                known = id_in_text(dir_fd, ret_id);
+                known = afz_run_id_in_folder(dir_fd, ret_id);
         }
         close(dir_fd);
         *ret_life = life;
@@ -127,12 +110,21 @@ static void set_live(struct afz_run_ref *ref, enum life life)
         ref->live = life != OVER && (ref->live || life == HELD);
 }
 
+/* A recording by its name stands for the folder that it is in. */
+static void leave_recording(char *path)
+{
+        char *name = strrchr(path, '/');
+        if (name && name != path && strcmp(name + 1, AFZ_FLIGHT_NAME) == 0)
+                *name = '\0';
+}
+
 static int find_path(const char *text, const struct afz_run_home *home, struct afz_run_ref *ref)
 {
         char path[PATH_MAX];
         enum life life;
         if (!realpath(text, path))
                 return -ENOENT;
+        leave_recording(path);
         if (afz_path(ref->dir, sizeof ref->dir, "%s", path) < 0)
                 return -ENAMETOOLONG;
         int r = look_into(ref->dir, ref->id, &life);
@@ -173,7 +165,7 @@ static int search(struct search *s, const struct afz_run_home *home, int runs_fd
                 offer_folders(s, runs_fd);
         if (!s->id[0])
                 return -ENOENT;
-        return s->several && s->prefix[0] ? -ENOTUNIQ : 0;
+        return s->several && s->call[0] ? -ENOTUNIQ : 0;
 }
 
 static int find_id(struct search *s, const struct afz_run_home *home, int runs_fd, const char *runs,
@@ -201,7 +193,7 @@ int afz_run_find(const char *text, struct afz_run_ref *ret)
         struct afz_run_roots roots = afz_run_roots_live();
         struct afz_run_ref ref = {0};
         struct afz_run_home folders;
-        struct search s = {.prefix = text ? text : ""};
+        struct search s = {.call = text ? text : ""};
         char runs[AFZ_RUN_PATH_CAP];
         struct stat st;
 
@@ -211,10 +203,10 @@ int afz_run_find(const char *text, struct afz_run_ref *ret)
                 afz_run_home_open(&roots, false, &folders, NULL) == 0 ? &folders : NULL;
         int r, runs_fd = afz_run_state_open(&roots, false, runs, NULL);
         if (text && afz_parse_u64(text, &s.pid) == 0)
-                s.prefix = "";
+                s.call = "";
         if (text && strchr(text, '/'))
                 r = find_path(text, home, &ref);
-        else if (s.pid > INT32_MAX || (s.pid == 0 && text && !s.prefix[0]))
+        else if (s.pid > INT32_MAX || (s.pid == 0 && text && !s.call[0]))
                 r = -ENOENT;
         else
                 r = find_id(&s, home, runs_fd, runs, &ref);
@@ -227,4 +219,28 @@ int afz_run_find(const char *text, struct afz_run_ref *ret)
         if (r == 0)
                 *ret = ref;
         return r;
+}
+
+bool afz_run_unrecorded(char ret_id[AFZ_RUN_ID_CAP])
+{
+        struct afz_run_roots roots = afz_run_roots_live();
+        struct afz_run_home home;
+        bool found = false;
+        if (afz_run_home_open(&roots, false, &home, NULL) < 0)
+                return false;
+        for (unsigned i = 0; i < home.folders; i++) {
+                char id[AFZ_RUN_ID_CAP];
+                int fd = openat(home.folder[i].fd, AFZ_RUN_UNRECORDED,
+                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+                ssize_t n = fd < 0 ? -1 : afz_fd_read_head(fd, id, sizeof id - 1);
+                if (fd >= 0)
+                        close(fd);
+                id[n > 0 ? n : 0] = '\0';
+                if (!afz_run_id_is(id) || (found && strcmp(id, ret_id) < 0))
+                        continue;
+                memcpy(ret_id, id, sizeof id);
+                found = true;
+        }
+        afz_run_home_done(&home);
+        return found;
 }

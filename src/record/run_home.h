@@ -34,6 +34,9 @@ struct afz_run_roots afz_run_roots_live(void);
 
 enum { AFZ_RUN_HOMES = 4 };
 
+/* In a runtime folder: the ID of the last run, if that was not recorded. */
+#define AFZ_RUN_UNRECORDED "unrecorded"
+
 struct afz_run_home {
         unsigned folders; /* at least 1 */
         struct {

@@ -42,6 +42,13 @@ bool afz_run_id_is(const char *text)
         return text[AFZ_RUN_ID_LENGTH] == '\0';
 }
 
+bool afz_run_id_fits(const char *id, const char *text)
+{
+        size_t n = strlen(text);
+        bool letters = n == LETTERS && text[0] >= 'a' && text[0] <= 'z';
+        return letters ? strcmp(id + strlen(id) - LETTERS, text) == 0 : strncmp(id, text, n) == 0;
+}
+
 struct afz_run_name afz_run_name(const char *id, const char *suffix)
 {
         struct afz_run_name name;

@@ -15,6 +15,10 @@ void afz_run_id_make(uint64_t wall_ns, char ret[AFZ_RUN_ID_CAP]);
 /* Whether a text has the form of an ID: no other name is taken for a run's. */
 bool afz_run_id_is(const char *text);
 
+/* How people call a run: by the beginning of its ID ("" is one of every ID), or by its last four
+ * letters. */
+bool afz_run_id_fits(const char *id, const char *text);
+
 /* "ID.run", "ID.sock". */
 struct afz_run_name {
         char text[AFZ_RUN_ID_CAP + 8];

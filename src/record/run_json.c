@@ -48,6 +48,24 @@ static void json_span(struct afz_json *j, const struct afz_verdict *v)
                 afz_json_double(j, v->to_ms / 1e3, 3);
 }
 
+static void json_where(struct afz_json *j, const struct afz_where *where)
+{
+        afz_json_key(j, "where");
+        if (!where->file[0]) {
+                afz_json_null(j);
+                return;
+        }
+        afz_json_open(j, '{');
+        afz_json_key(j, "file"), afz_json_str(j, where->file);
+        afz_json_key(j, "line");
+        if (where->line > 0)
+                afz_json_i64(j, where->line);
+        else
+                afz_json_null(j);
+        afz_json_key(j, "function"), afz_json_str(j, where->function[0] ? where->function : NULL);
+        afz_json_close(j, '}');
+}
+
 static void json_verdict(struct afz_json *j, const struct afz_verdict *v)
 {
         double confidence = v->confidence < 0 ? 0 : v->confidence > 1 ? 1 : v->confidence;
@@ -61,7 +79,7 @@ static void json_verdict(struct afz_json *j, const struct afz_verdict *v)
                 if (v->evidence[i][0])
                         afz_json_str(j, v->evidence[i]);
         afz_json_close(j, ']');
-        afz_json_key(j, "where"), afz_json_null(j);
+        json_where(j, &v->where);
         afz_json_key(j, "fix"), afz_json_str(j, v->fix[0] ? v->fix : NULL);
         afz_json_key(j, "caused_by"), afz_json_str(j, v->caused_by[0] ? v->caused_by : NULL);
         json_span(j, v);

@@ -45,9 +45,9 @@ struct afz_run_page {
         _Atomic uint64_t cpu_ns;    /* what guard and helpers have used */
         _Atomic uint32_t did[AFZ_ACTION_COUNT]; /* how often */
         struct afz_facts facts;                 /* written by the guard at the end */
-        _Atomic int32_t root_end; /* of CMD, before it is reaped: 1 + its status, or - its signal;
-                                     0: it lives, or nobody saw it */
-        _Atomic uint32_t braked;                /* the job stands still by our doing just now */
+        _Atomic int32_t root_end;  /* of CMD, before it is reaped: 1 + its status, or - its signal;
+                                      0: it lives, or nobody saw it */
+        _Atomic uint32_t braked;   /* the job stands still by our doing just now */
         _Atomic uint32_t orphaned; /* set by the collector: the guard is gone, the job lives on */
 };
 

@@ -14,6 +14,7 @@
 #include "json_read.h"
 #include "run.h"
 #include "run_id.h"
+#include "run_remains.h"
 #include "run_state.h"
 #include "run_words.h"
 
@@ -146,6 +147,19 @@ static void take_end(struct afz_json_value doc, struct afz_end *ret)
                 ret->code = (int)n;
 }
 
+static void take_where(struct afz_json_value from, struct afz_where *where)
+{
+        struct afz_json_value v, line;
+        int64_t n;
+        if (!afz_json_member(from, "where", &v) || v.type != AFZ_JSON_OBJECT)
+                return;
+        take_text(v, "file", where->file, sizeof where->file);
+        take_text(v, "function", where->function, sizeof where->function);
+        if (afz_json_member(v, "line", &line) && afz_json_get_i64(line, &n) && n > 0 &&
+            n <= INT32_MAX)
+                where->line = (int32_t)n;
+}
+
 static void take_verdict(struct afz_json_value from, struct afz_verdict *v)
 {
         struct afz_json_value list, item;
@@ -159,6 +173,7 @@ static void take_verdict(struct afz_json_value from, struct afz_verdict *v)
         take_text(from, "summary", v->summary, sizeof v->summary);
         take_text(from, "fix", v->fix, sizeof v->fix);
         take_text(from, "caused_by", v->caused_by, sizeof v->caused_by);
+        take_where(from, &v->where);
         take_seconds(from, "from_s", 1e3, UINT32_MAX, &from_ms);
         take_seconds(from, "to_s", 1e3, UINT32_MAX, &to_ms);
         v->from_ms = (uint32_t)from_ms;
@@ -289,6 +304,8 @@ static int read_json(const struct afz_run_ref *ref, struct afz_run_known *ret)
         int r = fstat(fd, &st) < 0 ? -errno : 0;
         if (r == 0 && (!S_ISREG(st.st_mode) || st.st_size > (off_t)JSON_MOST))
                 r = -EBADMSG;
+        else if (r == 0 && st.st_size == 0)
+                r = -ENOENT; /* what a power cut leaves of a new file: its name */
         char *text = r == 0 ? malloc((size_t)st.st_size + 1) : NULL;
         if (r == 0 && !text)
                 r = -ENOMEM;
@@ -344,6 +361,8 @@ int afz_run_recall(const struct afz_run_ref *ref, struct afz_run_known *ret)
                 return 0;
         }
         int r = read_json(ref, ret);
+        if (r == -ENOENT && !has_page)
+                r = afz_run_recall_recording(ref, ret);
         if (r == 0 || !has_page)
                 return r;
         /* A run without a folder whose guard is gone: the page is all there is. */

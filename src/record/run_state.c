@@ -122,24 +122,14 @@ static void lost_verdict(struct afz_outcome *outcome, const struct afz_run_page 
 {
         struct afz_verdict *v = &outcome->verdict[0];
         *outcome = (struct afz_outcome){.end = {AFZ_END_LOST, -1}, .verdicts = 1};
+        afz_verdict_set(v, reboot ? "machine-lost" : "lost", AFZ_LEVEL_UNKNOWN, 1);
         if (reboot) {
-                afz_verdict_set(v, "machine-lost", AFZ_LEVEL_UNKNOWN, 1);
-                snprintf(v->summary, sizeof v->summary,
-                         "the machine went down while the job was running");
-                snprintf(v->evidence[0], sizeof v->evidence[0],
-                         "the machine has been booted anew since, and no end was recorded");
-                snprintf(v->fix, sizeof v->fix,
-                         "look at the last lines of the boot before: journalctl -b -1 -e");
-                return;
+                afz_verdict_note(v,
+                                 "the machine has been booted anew since, and no end was recorded");
+                afz_verdict_machine_lost(v, NULL);
+        } else {
+                afz_verdict_lost(v, page->place[0] != '\0');
         }
-        afz_verdict_set(v, "lost", AFZ_LEVEL_UNKNOWN, 1);
-        snprintf(v->summary, sizeof v->summary,
-                 "the guard was killed before the job ended: how the job ended is not known");
-        snprintf(v->evidence[0], sizeof v->evidence[0],
-                 "nobody holds the run any more, and no end was recorded");
-        snprintf(v->fix, sizeof v->fix, "%s",
-                 page->place[0] ? "the limits stayed in force; the next run clears up after it"
-                                : "look whether the job is still running: nothing holds it now");
 }
 
 void afz_run_state_lose(struct afz_run_state *state, const struct afz_run_page *page)

@@ -68,7 +68,7 @@ static const char *end_words(const struct afz_end *end, char *buf, size_t cap)
                 [AFZ_END_EXIT] = "by itself, exit status",
                 [AFZ_END_SIGNAL] = "by signal",
                 [AFZ_END_STOPPED] = "stopped by Antifreeze to protect the machine",
-                [AFZ_END_OOM_KILLED] = "killed by the kernel at the limit that Antifreeze set",
+                [AFZ_END_OOM_KILLED] = "killed by the kernel for want of memory",
                 [AFZ_END_LOST] = "lost: nobody saw the end",
                 [AFZ_END_UNKNOWN] = "its exit status is not known",
         };
@@ -237,27 +237,33 @@ static void put_tier(struct afz_out *out, const struct afz_run_page *page)
                         held_by[page->tier < AFZ_TIER_COUNT ? page->tier : AFZ_TIER_NONE]);
 }
 
+/* now: what comes first; NULL: what was found does. */
 static void put_text(struct afz_out *out, const struct afz_run_page *page,
-                     const struct afz_outcome *outcome, uint64_t duration_ns, bool full)
+                     const struct afz_outcome *outcome, uint64_t duration_ns, const char *now,
+                     bool full)
 {
         char ended[128], head[sizeof outcome->verdict[0].summary];
         bool running = outcome->end.how == AFZ_END_RUNNING;
         unsigned verdicts =
                 outcome->verdicts < AFZ_VERDICTS_MAX ? outcome->verdicts : AFZ_VERDICTS_MAX;
         end_words(&outcome->end, ended, sizeof ended);
-        afz_span_copy(afz_span_str(verdicts ? outcome->verdict[0].summary : ended), head,
-                      sizeof head);
+        afz_span_copy(afz_span_str(now        ? now
+                                   : verdicts ? outcome->verdict[0].summary
+                                              : ended),
+                      head, sizeof head);
         /* The form of the first line is relied on by run_find.c: "run ID: ". */
         afz_out_fmt(out, "run %s: %s\n", page->id, head);
+        if (now && verdicts)
+                afz_run_put_row(out, "found", outcome->verdict[0].summary);
         if (verdicts)
                 put_verdict(out, &outcome->verdict[0], full);
         for (unsigned i = 1; i < verdicts; i++)
                 put_other(out, &outcome->verdict[i], full);
         if (full && verdicts > 1)
                 put_chain(out, outcome);
-        if (verdicts)
+        if (verdicts && !now)
                 afz_run_put_row(out, running ? "now" : "ended", ended);
-        if (running && page->braked)
+        if (running && !now && page->braked)
                 afz_run_put_row(out, "just now", "the job is braked");
         put_memory(out, page, running);
         put_did(out, page, full);
@@ -270,11 +276,17 @@ static void put_text(struct afz_out *out, const struct afz_run_page *page,
 void afz_run_put_text(struct afz_out *out, const struct afz_run_page *page,
                       const struct afz_outcome *outcome, uint64_t duration_ns)
 {
-        put_text(out, page, outcome, duration_ns, false);
+        put_text(out, page, outcome, duration_ns, NULL, false);
 }
 
 void afz_run_put_full_text(struct afz_out *out, const struct afz_run_page *page,
                            const struct afz_outcome *outcome, uint64_t duration_ns)
 {
-        put_text(out, page, outcome, duration_ns, true);
+        put_text(out, page, outcome, duration_ns, NULL, true);
+}
+
+void afz_run_put_live_text(struct afz_out *out, const struct afz_run_known *known, const char *now,
+                           bool full)
+{
+        put_text(out, &known->page, &known->outcome, known->duration_ns, now, full);
 }

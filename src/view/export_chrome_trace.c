@@ -8,8 +8,9 @@
 
 #include "export_parts.h"
 
-/* Linux counts processes up to 2^22. */
-enum { FIRST_MADE_UP = 1 << 23 };
+/* Linux counts processes up to 2^22. Marks and brakes have a row each: flags on a bar are not seen.
+ */
+enum { FIRST_MADE_UP = 1 << 23, BRAKES = FIRST_MADE_UP - 1 };
 
 static uint64_t pid_of(const struct afz_flight *flight, const struct afz_track *track)
 {
@@ -19,20 +20,27 @@ static uint64_t pid_of(const struct afz_flight *flight, const struct afz_track *
 }
 
 /* An event with what all have; the caller adds to it and closes it. */
-static void open_event(struct afz_json *j, const char *phase, uint64_t pid, uint32_t t_ms,
-                       const char *name)
+static void open_event_of(struct afz_json *j, const char *phase, uint64_t pid, uint64_t tid,
+                          uint32_t t_ms, const char *name)
 {
         afz_json_open(j, '{');
         afz_json_key(j, "ph"), afz_json_str(j, phase);
         afz_json_key(j, "pid"), afz_json_u64(j, pid);
-        afz_json_key(j, "tid"), afz_json_u64(j, pid);
+        afz_json_key(j, "tid"), afz_json_u64(j, tid);
         afz_json_key(j, "ts"), afz_json_u64(j, (uint64_t)t_ms * 1000);
         afz_json_key(j, "name"), afz_json_str(j, name);
 }
 
-static void put_name(struct afz_json *j, uint64_t pid, const char *what, const char *name)
+static void open_event(struct afz_json *j, const char *phase, uint64_t pid, uint32_t t_ms,
+                       const char *name)
 {
-        open_event(j, "M", pid, 0, what);
+        open_event_of(j, phase, pid, pid, t_ms, name);
+}
+
+static void put_name(struct afz_json *j, uint64_t pid, uint64_t tid, const char *what,
+                     const char *name)
+{
+        open_event_of(j, "M", pid, tid, 0, what);
         afz_json_key(j, "args"), afz_json_open(j, '{');
         afz_json_key(j, "name"), afz_json_str(j, name);
         afz_json_close(j, '}');
@@ -57,12 +65,14 @@ static void name_track(struct afz_json *j, const struct afz_flight *flight,
         uint64_t pid = pid_of(flight, track);
         if (track->subject.kind == AFZ_KIND_PROC)
                 snprintf(text, sizeof text, "%.100s", track->name[0] ? track->name : "process");
+        else if (track->subject.kind == AFZ_KIND_SELF && track->name[0]) /* guard, scout, writer */
+                snprintf(text, sizeof text, "%s: %.40s", kind->what, track->name);
         else if (!kind->plural)
                 snprintf(text, sizeof text, "%s", kind->what);
         else
                 snprintf(text, sizeof text, "%s %.100s", kind->name,
                          track->name[0] ? track->name : afz_export_id(track, id));
-        put_name(j, pid, "process_name", text);
+        put_name(j, pid, pid, "process_name", text);
         /* The guard's looks and the machine first, then the job, then devices. */
         put_order(j, pid, track->subject.kind == AFZ_KIND_HOLD ? 0 : track->subject.kind);
 }
@@ -120,7 +130,7 @@ static void put_life(struct afz_json *j, uint64_t pid, const struct afz_track *t
 {
         if (track->subject.kind != AFZ_KIND_PROC || track->first_ms > track->last_ms)
                 return;
-        put_name(j, pid, "thread_name", "life");
+        put_name(j, pid, pid, "thread_name", "life");
         open_event(j, "X", pid, track->first_ms, track->name[0] ? track->name : "process");
         afz_json_key(j, "dur"),
                 afz_json_u64(j, (track->last_ms - track->first_ms) * UINT64_C(1000));
@@ -166,7 +176,7 @@ static void put_brakes(struct afz_json *j, const struct afz_flight *flight)
                                 break;
                         }
                 }
-                open_event(j, "X", FIRST_MADE_UP, mark->t_ms, "braked");
+                open_event_of(j, "X", FIRST_MADE_UP, BRAKES, mark->t_ms, "braked");
                 afz_json_key(j, "dur"), afz_json_u64(j, (end - mark->t_ms) * UINT64_C(1000));
                 afz_json_key(j, "cat"), afz_json_str(j, "brake");
                 afz_json_close(j, '}');
@@ -177,7 +187,7 @@ static void put_mark(struct afz_json *j, const struct afz_mark *mark)
 {
         char name[AFZ_EXPORT_MARK_CAP];
         open_event(j, "i", FIRST_MADE_UP, mark->t_ms, afz_export_mark_name(mark, name));
-        afz_json_key(j, "s"), afz_json_str(j, "g");
+        afz_json_key(j, "s"), afz_json_str(j, "t");
         afz_json_key(j, "cat"), afz_json_str(j, afz_export_mark_kind(mark));
         afz_json_key(j, "args"), afz_json_open(j, '{');
         afz_json_key(j, "text"), afz_json_str(j, mark->text);
@@ -195,8 +205,9 @@ void afz_export_chrome_trace(const struct afz_flight *flight, struct afz_out *ou
         afz_export_head(&j, flight);
         afz_json_close(&j, '}');
         afz_json_key(&j, "traceEvents"), afz_json_open(&j, '[');
-        put_name(&j, FIRST_MADE_UP, "process_name", "Antifreeze");
-        put_name(&j, FIRST_MADE_UP, "thread_name", "what happened");
+        put_name(&j, FIRST_MADE_UP, FIRST_MADE_UP, "process_name", "Antifreeze");
+        put_name(&j, FIRST_MADE_UP, FIRST_MADE_UP, "thread_name", "what happened");
+        put_name(&j, FIRST_MADE_UP, BRAKES, "thread_name", "the brake");
         put_order(&j, FIRST_MADE_UP, 0);
         for (size_t t = 0; t < flight->tracks; t++)
                 if (afz_export_kind(&flight->track[t]))

@@ -21,6 +21,8 @@ static void put_text(struct afz_out *out, const char *text)
                 if (n == 0) {
                         n = 1;
                         afz_out_str(out, "\xef\xbf\xbd");
+                } else if (c == '\n') {
+                        afz_out_str(out, " | "); /* a row stays a line: not all read RFC 4180 */
                 } else if (c < 0x20 || c == 0x7f) {
                         afz_out_char(out, '?');
                 } else if (c == '"') {
