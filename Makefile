@@ -56,6 +56,11 @@ test-vm: all ## check figures and holds on cgroup v2, PSI, systemd, swap and zra
 	$(VM) --swap 512M --user -- python3 /share/vm_hold.py /share/antifreeze scope none
 	$(VM) --user -- python3 /share/vm_hold.py /share/antifreeze scope none
 
+.PHONY: test-cut
+test-cut: all ## cut the power of a virtual machine 50 times while it records, and look at what is left (some 25 minutes; x86-64 Debian)
+	@$(MESON) compile -C $(BUILD) flight_dump flight_thinner
+	@/usr/bin/python3 -B tests/vm/cut $(BUILD)
+
 VM := tests/vm/vm run --mem 1G --smp 2 --timeout 900 --share $(BUILD)/share
 VM_TESTS := scenario.py test_truth.py test_run.py test_hold.py vm_hold.py vm_tiers.py
 

@@ -164,7 +164,7 @@ static void test_chrome_trace(void **state)
                 "\"name\":\"need_bytes (most)\",\"args\":{\"value\":300}}",
                 "\"name\":\"stall_ns/s\",\"args\":{\"value\":2000000.000}}",
                 "\"ph\":\"X\",\"pid\":42,\"tid\":42,\"ts\":1500000,\"name\":\"python3\",",
-                "\"name\":\"xid\",\"s\":\"g\",\"cat\":\"event\",\"args\":{\"text\":\"killed\"",
+                "\"name\":\"xid\",\"s\":\"t\",\"cat\":\"event\",\"args\":{\"text\":\"killed\"",
                 "\"name\":\"process_name\",\"args\":{\"name\":\"python3\"}}",
         };
         for (size_t i = 0; i < AFZ_COUNT_OF(parts); i++)

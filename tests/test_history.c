@@ -182,6 +182,16 @@ static void test_same(void **state)
                 {"./trainer leak --batch 3", "/opt/trainer --batch 4", true},
                 {"torchrun --nproc 2 train.py", "torchrun --nproc 4 train.py", true},
                 {"bash run.sh", "sh run.sh", false},
+                {"sh -c exit 3", "sh -c sleep 3", false},
+                {"sh -c exit 3", "sh -c exit 4", false},
+                {"sh -c exit 3", "/bin/sh -c exit 3", true},
+                {"bash -lc make all", "bash -lc make test", false},
+                {"bash -c python train.py --bs 3", "bash -c python train.py --bs 4", true},
+                {"bash -c lint train.py", "bash -c python train.py", false},
+                {"python -c import a; a.x()", "python -c import b; b.x()", false},
+                {"python -u -c import a", "python3 -c import a", true},
+                {"perl -e 1", "perl -e 2", false},
+                {"sh -c", "sh", true},
                 {"", "", false},
                 {"", "python", false},
         };
@@ -193,6 +203,7 @@ static void test_same(void **state)
         assert_true(afz_history_matches("python x/train.py --a", "train.py"));
         assert_true(afz_history_matches("python train.py", "python"));
         assert_true(afz_history_matches("python train.py --b", "python train.py"));
+        assert_true(afz_history_matches("sh -c cd x; python train.py --b", "train.py"));
         assert_false(afz_history_matches("python train.py", "eval.py"));
         assert_false(afz_history_matches("python train.py", ""));
         assert_false(afz_history_matches("", "x"));
@@ -220,6 +231,7 @@ static void test_diff(void **state)
                  "a -> 1, b -> 2, c -> 3, d -> 4, 3 more arguments"},
                 {"t --a 1", "t --a 1", ""},
                 {"python -u t.py", "python t.py", "without -u"},
+                {"sh -c python t.py --bs 3", "sh -c python t.py --bs 4", "bs 3 -> 4"},
                 {"", "", ""},
         };
         (void)state;

@@ -278,9 +278,10 @@ static void test_texts_are_safe(void **state)
         assert_int_equal(afz_pack_mark(&pack, at_ms(1), AFZ_MARK_SAID, 0, longest), 0);
         assert_int_equal(afz_pack_mark(&pack, at_ms(2), AFZ_MARK_STACK, 5,
                                        "a\x07"
-                                       "b"),
+                                       "b\nc\r\n"),
                          0);
         assert_int_equal(afz_pack_mark(&pack, at_ms(3), AFZ_MARK_STEP, -5, NULL), 0);
+        assert_int_equal(afz_pack_mark(&pack, at_ms(4), AFZ_MARK_SAID, 0, "a\nb"), 0);
         struct afz_flight f = unpacked(&pack);
         const struct afz_track *t = afz_flight_find(&f, AFZ_KIND_PROC, 1);
         assert_string_equal(t->name, "a?[2Jb?c");
@@ -289,12 +290,13 @@ static void test_texts_are_safe(void **state)
         t = afz_flight_find(&f, AFZ_KIND_PROC, 2);
         assert_int_equal(strlen(t->name), AFZ_PACK_NAME_CAP - 3);
         assert_int_equal(t->name[AFZ_PACK_NAME_CAP - 4], 'y');
-        assert_int_equal(f.marks, 3);
+        assert_int_equal(f.marks, 4);
         assert_int_equal(strlen(f.mark[0].text), AFZ_PACK_MARK_CAP - 1);
-        assert_string_equal(f.mark[1].text, "a?b");
+        assert_string_equal(f.mark[1].text, "a?b\nc?\n"); /* a stack is lines */
         assert_string_equal(f.mark[2].text, "");
         assert_int_equal(f.mark[2].code, -5);
         assert_int_equal(f.mark[2].kind, AFZ_MARK_STEP);
+        assert_string_equal(f.mark[3].text, "a?b");
         afz_flight_done(&f);
         pack_done(&pack);
 }

@@ -319,6 +319,38 @@ static void test_a_full_disk(void **state)
         finish(&run, 0);
 }
 
+/* After a power cut the disk's own time counts, so it stands in the recording while it is written.
+ */
+static void test_the_disk_is_told(void **state)
+{
+        struct afz_run run;
+        struct afz_flight flight;
+        int64_t took_ns = 0;
+        (void)state;
+        start(at("d"), &run);
+        struct afz_recorder *r = record(&run);
+        pid_t writer = afz_recorder_pid(r);
+        uint64_t end_ns = now_ns() + PATIENCE_NS;
+        afz_recorder_go(r, AFZ_TIER_NONE);
+        while (took_ns == 0 && now_ns() < end_ns) {
+                put_need(r, 1);
+                nap();
+                if (afz_flight_read(run.dir_fd, NULL, &flight, NULL) < 0)
+                        continue;
+                const struct afz_track *own = afz_flight_one(&flight, AFZ_KIND_SELF);
+                if (own && strcmp(own->name, "afz-writer") == 0)
+                        (void)afz_column_last(afz_track_column(own, AFZ_SELF_TICK), UINT32_MAX,
+                                              &took_ns);
+                afz_flight_done(&flight);
+        }
+        assert_true(took_ns > 0);
+        assert_int_equal(afz_recorder_trouble(r), 0);
+        afz_recorder_stop(r, PATIENCE_NS);
+        afz_recorder_free(r);
+        assert_true(has_ended(writer));
+        finish(&run, 0);
+}
+
 int main(void)
 {
 #define LIVE(test) cmocka_unit_test_setup_teardown(test, setup_live, teardown_live)
@@ -326,6 +358,7 @@ int main(void)
                 LIVE(test_from_start_to_end),        LIVE(test_a_job_that_never_ran),
                 LIVE(test_it_holds_nothing_of_ours), LIVE(test_it_outlives_the_guard),
                 LIVE(test_a_writer_that_was_killed), LIVE(test_a_full_disk),
+                LIVE(test_the_disk_is_told),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

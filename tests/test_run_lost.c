@@ -1,5 +1,10 @@
 /* Runs that nobody saw end: a killed guard, a machine that went down, torn and unwritable files. */
+#include <sys/wait.h>
+
+#include "flight_file.h"
+#include "pack.h"
 #include "run_fixture.h"
+#include "run_id.h"
 
 struct collected {
         int answer, calls;
@@ -187,6 +192,68 @@ static void test_torn_state(void **state)
         finish(&run, 0);
 }
 
+/* A recording of a run, not closed, that was written in this boot of this machine. */
+static void leave_recording(const char *folder, const char *id, const char *boot_id)
+{
+        static char none[] = "", cmd[] = "train";
+        unsigned char bytes[256];
+        struct afz_flight_head head = {.cmd = cmd, .cwd = none, .git = none};
+        struct afz_pack pack = {.buf = bytes, .cap = sizeof bytes};
+        struct afz_flight_writer *w;
+        int dir_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        pid_t pid = fork(); /* it dies with its file open: closing it would end it in order */
+        if (pid == 0) {
+                snprintf(head.run, sizeof head.run, "%s", id);
+                snprintf(head.boot_id, sizeof head.boot_id, "%s", boot_id);
+                (void)gethostname(head.host, sizeof head.host - 1);
+                afz_pack_start(&pack, 0, 1000000000);
+                if (afz_pack_mark(&pack, 1000000000, AFZ_MARK_ATTEMPT, 1, "") < 0 ||
+                    afz_flight_create(dir_fd, &head, 0, &w) < 0 ||
+                    afz_flight_write(w, pack.buf, pack.len) < 0)
+                        _exit(1);
+                _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        close(dir_fd);
+}
+
+/* A power cut in a run's first moments: the names of its files are there, their bytes are not, and
+ * the recording is all there is. */
+static void test_nothing_but_a_recording(void **state)
+{
+        static const char *const names[] = {AFZ_RUN_STATE, "verdict.json", "verdict.txt"};
+        (void)state;
+        struct afz_run run;
+        struct afz_run_ref ref;
+        struct afz_run_known known;
+        char id[AFZ_RUN_ID_CAP], here[AFZ_BOOT_ID_CAP];
+
+        start(at("d"), &run);
+        memcpy(id, run.page->id, sizeof id);
+        unlink(run.page_path);
+        for (size_t i = 0; i < 3; i++) {
+                int fd = openat(run.dir_fd, names[i], O_WRONLY | O_TRUNC | O_CLOEXEC);
+                assert_true(fd >= 0);
+                close(fd);
+        }
+        lose(&run);
+        leave_recording(at("d"), id, "00000000-1111");
+        assert_int_equal(afz_run_find(at("d"), &ref), 0);
+        assert_string_equal(ref.id, id);
+        assert_int_equal(afz_run_recall(&ref, &known), 0);
+        assert_int_equal(known.outcome.end.how, AFZ_END_LOST);
+        assert_true(known.rebooted);
+        assert_string_equal(known.page.cmd, "train");
+
+        afz_boot_id(here);
+        leave_recording(at("d"), id, here);
+        assert_int_equal(afz_run_recall(&ref, &known), 0);
+        assert_int_equal(known.outcome.end.how, AFZ_END_UNKNOWN);
+        assert_false(known.rebooted);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -197,6 +264,7 @@ int main(void)
                 ROW(test_runtime_folder_vanishes),
                 ROW(test_files_cannot_be_written),
                 ROW(test_torn_state),
+                ROW(test_nothing_but_a_recording),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void test_made_and_ended(void **state)
         assert_has(told(&ref, true), "\"end\":null");
         assert_has(told(&ref, true), "\"ram_bytes\":3221225472");
         assert_has(told(&ref, false), "still running");
-        assert_int_equal(afz_run_sync(&run), 0);
+        assert_int_equal(afz_run_sync(run.dir_fd), 0);
 
         finish(&run, 3);
         assert_false(is_there(page));

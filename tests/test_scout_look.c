@@ -153,6 +153,56 @@ static void test_when_others_are_looked_at(void **state)
         afz_watched_done(&w);
 }
 
+static uint64_t taken_bytes(struct afz_scout_shm *shm, struct afz_window *w, uint64_t after_ns)
+{
+        struct afz_scout_report r = {.shm = {.known = true, .size_bytes = GIB}};
+        w->t_ns += after_ns;
+        afz_scout_shm_take(shm, w, &r);
+        return r.shm.unmapped_bytes;
+}
+
+/* Asking every process is dear, so it is done seldom where little happens, and at once where much
+ * does or a file that is worth it may have been finished. */
+static void test_pace_in_shm(void **state)
+{
+        struct afz_env env;
+        struct afz_scout_shm *shm;
+        struct afz_window w;
+        struct afz_batch *batch;
+        char path[64];
+        (void)state;
+        afz_window_init(&w, S);
+        assert_int_equal(afz_batch_new(4, &batch), 0);
+        w.sources = 1;
+        w.source[0] = (struct afz_source){.name = "all", .now = batch};
+        afz_batch_start(batch, S);
+        assert_non_null(afz_batch_add(
+                batch, (struct afz_subject){AFZ_KIND_PROC, (uint64_t)getpid(), 1}, "test"));
+        assert_int_equal(afz_env_open_live(&env), 0);
+        assert_int_equal(afz_scout_shm_new(&env, &shm), 0);
+        afz_scout_shm_begin(shm);
+        snprintf(path, sizeof path, "/dev/shm/afz-test-pace-%d", (int)getpid());
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        unlink(path); /* it counts as long as we hold it */
+        assert_int_equal(posix_fallocate(fd, 0, 2 * MIB), 0);
+        assert_int_equal(taken_bytes(shm, &w, S), 2 * MIB);
+        assert_int_equal(posix_fallocate(fd, 0, 3 * MIB), 0);
+        bool others = afz_scout_shm_fills(shm); /* somebody else may fill it, too */
+        uint64_t bytes = taken_bytes(shm, &w, 1);
+        if (!others && !afz_scout_shm_fills(shm))
+                assert_int_equal(bytes, 2 * MIB);
+        assert_int_equal(taken_bytes(shm, &w, 5 * S), 3 * MIB);
+        assert_int_equal(posix_fallocate(fd, 0, 20 * MIB), 0);
+        assert_int_equal(taken_bytes(shm, &w, 1), 20 * MIB);
+        assert_int_equal(posix_fallocate(fd, 0, 21 * MIB), 0);
+        assert_int_equal(taken_bytes(shm, &w, 1), 21 * MIB);
+        close(fd);
+        afz_scout_shm_free(shm);
+        afz_env_done(&env);
+        afz_batch_free(batch);
+}
+
 /* The test itself is the job: what it has open in /dev/shm is, and what is merely new is not. */
 static void test_files_in_shm(void **state)
 {
@@ -243,6 +293,7 @@ int main(void)
                 cmocka_unit_test(test_escapes),
                 cmocka_unit_test(test_other_programs),
                 cmocka_unit_test(test_when_others_are_looked_at),
+                cmocka_unit_test(test_pace_in_shm),
                 cmocka_unit_test(test_files_in_shm),
                 cmocka_unit_test(test_shared),
                 cmocka_unit_test(test_fill),

@@ -41,6 +41,8 @@ static const char *const new_files[][2] = {
         {"memory.use_hierarchy", "1\n"},
         {"memory.stat", STAT},
         {"memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"},
+        {"memory.max_usage_in_bytes", "67108864\n"},
+        {"memory.memsw.max_usage_in_bytes", "67108864\n"},
         {"memory.swappiness", "60\n"},
         {"memory.move_charge_at_immigrate", "0\n"},
         {"cgroup.event_control", ""},
@@ -180,6 +182,40 @@ static int open_it(const struct afz_hold_plan *plan, void **ret, char *why)
 {
         why[0] = '\0';
         return afz_hold_cgroup1.open(afz_fixture_env(kernel.files), plan, getpid(), 0, ret, why);
+}
+
+/* v1 counts kills in our cgroup whoever's limit they were at. */
+static void only_kills_at_our_limit_count(void **state)
+{
+        (void)state;
+        static const struct {
+                const char *peak, *swap_peak; /* of 64 and 80 MiB */
+                uint64_t kills;
+        } cases[] = {
+                {"40000000\n", "40000000\n", 0}, {"67108864\n", "67108864\n", 2},
+                {"65000000\n", "65000000\n", 2}, {"40000000\n", "83886080\n", 2},
+                {"40000000\n", "", 2},           {"", "40000000\n", 2},
+        };
+        const char *dir = "cgroup/memory/job/antifreeze-t1";
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+                char why[AFZ_HOLD_WHY_CAP], path[128];
+                struct afz_hold_plan plan = plan_of(64, 16);
+                struct afz_pulse pulse = {0};
+                void *hold;
+                uint64_t v;
+                start(machine);
+                assert_int_equal(open_it(&plan, &hold, why), 0);
+                snprintf(path, sizeof path, "%s/memory.max_usage_in_bytes", dir);
+                afz_fixture_set(kernel.files, path, cases[i].peak);
+                snprintf(path, sizeof path, "%s/memory.memsw.max_usage_in_bytes", dir);
+                afz_fixture_set(kernel.files, path, cases[i].swap_peak);
+                assert_int_equal(afz_hold_cgroup1.look(hold, &pulse), 0);
+                if (!afz_pulse_get(&pulse, AFZ_PULSE_OOM_KILLS, &v) || v != cases[i].kills)
+                        fail_msg("case %zu: %llu kills", i, (unsigned long long)v);
+                job_ends();
+                afz_hold_cgroup1.close(hold);
+                stop();
+        }
 }
 
 static void all_is_set_and_removed(void **state)
@@ -435,6 +471,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(all_is_set_and_removed),
+                cmocka_unit_test(only_kills_at_our_limit_count),
                 cmocka_unit_test(limits_in_the_right_order),
                 cmocka_unit_test(a_living_job_keeps_it),
                 cmocka_unit_test(what_is_not_so_is_no_hold),

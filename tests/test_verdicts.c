@@ -352,9 +352,9 @@ static void signs_of_work(void **state)
         } rows[] = {
                 {0, 0, 1, 0, 100, AFZ_WORK_NONE},
                 {0, 0, 1, 80, 100, AFZ_WORK_SEEN},
-                {6, 0, 1, 0, 100, AFZ_WORK_SEEN},
+                {6, 0, 1, 0, 100, AFZ_WORK_HINTED},
                 {0, 30, 1, 0, 100, AFZ_WORK_SEEN},
-                {0, 0, 0, 0, 20, AFZ_WORK_SEEN},
+                {0, 0, 0, 0, 20, AFZ_WORK_HINTED},
                 {0, 0, 1, 0, 20, AFZ_WORK_NONE}, /* no core free */
         };
         for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
@@ -376,7 +376,7 @@ static void signs_of_work(void **state)
                         point(&r, job, AFZ_JOB_WRITE_CALLS, t, t * rows[i].line_bytes / 1000);
                 }
                 enum afz_work work = afz_work_in(&r.flight, 0, 10000, &sign);
-                if (work != rows[i].work || (work == AFZ_WORK_SEEN) != (sign[0] != '\0'))
+                if (work != rows[i].work || (work >= AFZ_WORK_HINTED) != (sign[0] != '\0'))
                         fail_msg("row %u: %d, %s", i, work, sign);
                 assert_int_equal(afz_work_in(&r.flight, 20000, 30000, NULL), AFZ_WORK_UNKNOWN);
                 assert_int_equal(afz_work_in(&r.flight, 5, 5, NULL), AFZ_WORK_UNKNOWN);
@@ -399,6 +399,120 @@ static void loading_is_no_leak(void **state)
         afz_flight_done(&r.flight);
 }
 
+/* A run of less than a minute that says nothing and never rests: by what it computed for what it
+ * kept. */
+static void computing_is_a_sign(void **state)
+{
+        (void)state;
+        static const struct {
+                double mib_per_s;
+                int64_t read_share; /* of the growth, in hundredths */
+                enum afz_end_how how;
+                bool leaks;
+        } rows[] = {
+                {10, 0, AFZ_END_EXIT, true},
+                {90, 0, AFZ_END_EXIT, false},    /* a core makes more than that of text */
+                {10, 5, AFZ_END_EXIT, false},    /* it reads pictures */
+                {10, 0, AFZ_END_STOPPED, false}, /* how it ended says what is known */
+        };
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                struct run r = {.is_mute = true};
+                leaking(&r, 0, 40, rows[i].mib_per_s, 0);
+                struct afz_track *job = track_of(&r, AFZ_KIND_JOB, 0, "");
+                for (uint32_t t = 0; t < 40000; t += 1000) {
+                        point(&r, job, AFZ_JOB_RUNNING, t, 1);
+                        point(&r, job, AFZ_JOB_READ_CALLS, t,
+                              (int64_t)(rows[i].mib_per_s * t / 1000) * MIB / 100 *
+                                      rows[i].read_share);
+                }
+                struct afz_outcome o = judge(&r, rows[i].how, rows[i].how == AFZ_END_EXIT ? 0 : -1);
+                if (rows[i].leaks != (afz_outcome_find(&o, "leak") != NULL))
+                        fail_msg("row %u: %s", i, o.verdict[0].id);
+                afz_flight_done(&r.flight);
+        }
+}
+
+/* An index that is built from what is read takes its time; after three minutes it is a leak. */
+static void parsing_takes_longer_than_loading(void **state)
+{
+        (void)state;
+        for (uint32_t seconds = 100; seconds <= 200; seconds += 100) {
+                struct run r = {0};
+                leaking(&r, 0, seconds, 5, 0);
+                struct afz_track *job = track_of(&r, AFZ_KIND_JOB, 0, "");
+                for (uint32_t t = 0; t < seconds * 1000; t += 1000)
+                        point(&r, job, AFZ_JOB_READ_CALLS, t, (int64_t)t * MIB / 1000);
+                struct afz_outcome o = judge(&r, AFZ_END_EXIT, 0);
+                assert_int_equal(afz_outcome_find(&o, "leak") != NULL, seconds == 200);
+                afz_flight_done(&r.flight);
+        }
+}
+
+/* The weaker the sign of work, the straighter the line of a brief run: who only waits may neither
+ * fade nor bend up, who writes lines may. */
+static void brief_lines_are_straight(void **state)
+{
+        (void)state;
+        static const struct {
+                double late; /* MiB a second after 25 s; before: 10 */
+                bool tells, leaks;
+        } rows[] = {{10, false, true}, {13, false, true}, {25, false, false},
+                    {7, false, false}, {25, true, true},  {8, true, true}};
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                struct run r = {0};
+                double mib = 200;
+                for (uint32_t t = 0; t < 40000; t += 100) {
+                        struct afz_track *hold = track_of(&r, AFZ_KIND_HOLD, 0, "");
+                        point(&r, hold, AFZ_HOLD_NEED, t, (int64_t)(mib * (double)MIB));
+                        mib += (t < 25000 ? 10 : rows[i].late) / 10;
+                        if (t % 1000 != 0)
+                                continue;
+                        struct afz_track *job = track_of(&r, AFZ_KIND_JOB, 0, "");
+                        point(&r, job, AFZ_JOB_WRITE_CALLS, t, rows[i].tells ? t : 0);
+                        point(&r, job, AFZ_JOB_CPU, t, t * INT64_C(200000));
+                        point(&r, job, AFZ_JOB_RUNNING, t, 0);
+                        point(&r, job, AFZ_JOB_READ_CALLS, t, 0);
+                }
+                struct afz_outcome o = judge(&r, AFZ_END_EXIT, 0);
+                if (rows[i].leaks != (afz_outcome_find(&o, "leak") != NULL))
+                        fail_msg("row %u: %s", i, o.verdict[0].id);
+                afz_flight_done(&r.flight);
+        }
+}
+
+/* A machine that runs out lets nobody grow: the last seconds of a leak are no plateau. */
+static void a_leak_that_crawls_at_its_end(void **state)
+{
+        (void)state;
+        struct run r = {0};
+        leaking(&r, 0, 40, 20, 0);
+        for (uint32_t t = 40000; t < 48000; t += 100)
+                point(&r, track_of(&r, AFZ_KIND_HOLD, 0, ""), AFZ_HOLD_NEED, t, 1001 * MIB);
+        struct afz_outcome o = judge(&r, AFZ_END_OOM_KILLED, 9);
+        assert_string_equal(o.verdict[0].id, "leak");
+        afz_flight_done(&r.flight);
+}
+
+static void files_in_memory_are_no_leak(void **state)
+{
+        (void)state;
+        for (int shm = 0; shm < 2; shm++) {
+                struct run r = {0};
+                leaking(&r, 0, 40, 10, 0);
+                struct afz_subject subject = {.kind = AFZ_KIND_FS, .id = 30};
+                struct afz_track *fs = afz_flight_track(
+                        &r.flight, &subject, shm ? "/dev/shm" : "/scratch", "tmpfs tmpfs", "");
+                assert_non_null(fs);
+                for (uint32_t t = 0; t < 40000; t += 1000) {
+                        point(&r, fs, AFZ_FS_AVAILABLE, t, (4000 - (int64_t)t / 100) * MIB);
+                        point(&r, fs, AFZ_FS_JOB_WRITES, t, 1);
+                }
+                struct afz_outcome o = judge(&r, AFZ_END_EXIT, 0);
+                assert_int_equal(afz_outcome_find(&o, "leak") != NULL, shm);
+                afz_flight_done(&r.flight);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -413,6 +527,11 @@ int main(void)
                 cmocka_unit_test(building_up_is_no_leak),
                 cmocka_unit_test(signs_of_work),
                 cmocka_unit_test(loading_is_no_leak),
+                cmocka_unit_test(computing_is_a_sign),
+                cmocka_unit_test(parsing_takes_longer_than_loading),
+                cmocka_unit_test(brief_lines_are_straight),
+                cmocka_unit_test(a_leak_that_crawls_at_its_end),
+                cmocka_unit_test(files_in_memory_are_no_leak),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,8 @@ static void take_number(void *ctx, int id, uint64_t value)
         *(uint64_t *)ctx = value;
 }
 
-/* v1 counts a kill where the victim was, not above it. Kernels before 4.13 do not count. */
+/* At our limit. v1 counts a kill where the victim was, not above it, and whoever's limit it was.
+ * Kernels before 4.13 do not count. */
 static bool read_oom_kills(const struct afz_hold_cgroup1 *h, uint64_t *ret)
 {
         static const struct afz_key key = {"oom_kill", 0, 0};
@@ -120,7 +121,7 @@ static bool read_oom_kills(const struct afz_hold_cgroup1 *h, uint64_t *ret)
                 sum += kills;
                 told = true;
         }
-        *ret = sum;
+        *ret = sum > 0 && afz_cgroup1_met_limit(h) ? sum : 0;
         return told;
 }
 

@@ -21,6 +21,8 @@ struct afz_hold_cgroup1 {
         struct afz_cgroup1 part[AFZ_HOLD_PARTS];
         unsigned parts;
         int limit_fd, swap_limit_fd; /* limit_in_bytes; memsw.limit_in_bytes or -1 */
+        int peak_fd, swap_peak_fd;   /* the most that counted against them; -1: not told */
+        bool met_limit;              /* one that was set before */
         int pids_fd, pids_max_fd;    /* -1: there are none */
         int event_fd;                /* -1: the kernel does not tell of OOM */
         uint64_t processes_max;      /* UINT64_MAX: no limit */
@@ -38,6 +40,10 @@ int afz_cgroup1_open(const struct afz_env *env, const struct afz_hold_plan *plan
 void afz_cgroup1_free(struct afz_hold_cgroup1 *hold);
 
 int afz_cgroup1_limit(struct afz_hold_cgroup1 *hold, const struct afz_budget *budget);
+
+/* Whether the job came as far as a limit of ours. One that it never met has killed nobody: that was
+ * one above ours, or the whole machine's want. True where the kernel does not tell. */
+bool afz_cgroup1_met_limit(const struct afz_hold_cgroup1 *hold);
 
 /* Moves the process and all below it into the group, again and again until nobody new is found. */
 int afz_cgroup1_take_in(struct afz_hold_cgroup1 *hold, const struct afz_cgroup1 *group,

@@ -39,10 +39,28 @@ static uint64_t add(uint64_t a, uint64_t b)
         return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* By the peak: failcnt would say it plainly, but recent kernels leave it at 0. What is refused is
+ * not in the peak: a huge page, or what each core takes in stock. */
+#define NEAR_BYTES (UINT64_C(4) << 20)
+
+static bool came_near(int limit_fd, int peak_fd)
+{
+        uint64_t limit, peak;
+        return afz_cgroup_reread(limit_fd, &limit) < 0 || afz_cgroup_reread(peak_fd, &peak) < 0 ||
+               peak >= limit || limit - peak <= NEAR_BYTES;
+}
+
+bool afz_cgroup1_met_limit(const struct afz_hold_cgroup1 *hold)
+{
+        return hold->met_limit || came_near(hold->limit_fd, hold->peak_fd) ||
+               (hold->swap_limit_fd >= 0 && came_near(hold->swap_limit_fd, hold->swap_peak_fd));
+}
+
 /* memsw may never be below the limit itself, not even between two writes. */
 int afz_cgroup1_limit(struct afz_hold_cgroup1 *hold, const struct afz_budget *budget)
 {
         uint64_t both = add(budget->ram_bytes, budget->swap_bytes), now = UINT64_MAX;
+        hold->met_limit = afz_cgroup1_met_limit(hold);
         if (hold->swap_limit_fd < 0)
                 return afz_cgroup_set(hold->limit_fd, budget->ram_bytes, "-1");
         int r = afz_cgroup_reread(hold->swap_limit_fd, &now);
@@ -70,6 +88,10 @@ static int set_memory(struct afz_hold_cgroup1 *hold, const struct afz_hold_plan 
         hold->limit_fd = fd;
         fd = afz_cgroup_open(dir, "memory.memsw.limit_in_bytes", O_RDWR);
         hold->swap_limit_fd = fd >= 0 ? fd : -1;
+        int peak = afz_cgroup_open(dir, "memory.max_usage_in_bytes", O_RDONLY);
+        int swap_peak = afz_cgroup_open(dir, "memory.memsw.max_usage_in_bytes", O_RDONLY);
+        hold->peak_fd = peak >= 0 ? peak : -1;
+        hold->swap_peak_fd = swap_peak >= 0 ? swap_peak : -1;
         /* Without accounting of swap the next best is to use none. */
         if (fd < 0 && plan->budget.swap_bytes == 0)
                 (void)afz_cgroup_write(dir, "memory.swappiness", "0");
@@ -252,6 +274,7 @@ static struct afz_hold_cgroup1 *new_hold(const struct afz_env *env)
                 return NULL;
         h->env = env;
         h->limit_fd = h->swap_limit_fd = h->pids_fd = h->pids_max_fd = h->event_fd = -1;
+        h->peak_fd = h->swap_peak_fd = -1;
         h->top = (struct afz_cgroup1){.stat_fd = -1, .oom_fd = -1, .freezer_fd = -1};
         for (int i = 0; i < AFZ_CONTROLLERS; i++)
                 h->parent[i] = h->top.dir[i] = -1;
@@ -315,6 +338,8 @@ void afz_cgroup1_free(struct afz_hold_cgroup1 *h)
         (void)afz_cgroup1_remove(&h->top, h->parent, h->name);
         afz_fd_close(&h->limit_fd);
         afz_fd_close(&h->swap_limit_fd);
+        afz_fd_close(&h->peak_fd);
+        afz_fd_close(&h->swap_peak_fd);
         afz_fd_close(&h->pids_fd);
         afz_fd_close(&h->pids_max_fd);
         afz_fd_close(&h->event_fd);

@@ -66,8 +66,42 @@ static const char *cause_words(enum afz_cause cause)
         return words[cause];
 }
 
+#define NEAR_S  0.3 /* every wait ends when the limit is so near (the ladder's near_ns) */
+#define SHORT_S 3.0 /* less than that to save is worth a number */
+#define LEAST_S 0.1 /* and less than that is nothing: it takes that long to hear a signal */
+
+/* A fast climb leaves less than the grace: who reads that it may save is not to be misled. */
+static void say_interrupt(struct afz_guard *g, const struct afz_decision *decision)
+{
+        double rate = (double)decision->slope_bytes_per_s;
+        double room = (double)g->lines.hard_bytes - (double)g->stop_need_bytes;
+        double grace_s = (double)g->order->grace_ns / (double)AFZ_NS_PER_S;
+        double left_s = rate > 0 ? room / rate - NEAR_S : grace_s;
+        char time[64] = ", and may still save";
+        if (left_s < LEAST_S)
+                snprintf(time, sizeof time, "; if it grows on, there is no time to save");
+        else if (left_s < grace_s && left_s < SHORT_S)
+                snprintf(time, sizeof time, "; if it grows on, it has %.1f s to save", left_s);
+        else if (grace_s < SHORT_S)
+                snprintf(time, sizeof time, ", and has %.1f s to save (--grace)", grace_s);
+        afz_guard_say(g, "interrupt", true, "%s: it is asked to end (SIGINT)%s",
+                      cause_words(decision->cause), time);
+}
+
+/* The end of the time that it was given. */
+static void say_kill(struct afz_guard *g)
+{
+        double after_s = (double)(g->pulse.t_ns - g->ladder.stop_ns) / (double)AFZ_NS_PER_S;
+        if (after_s < LEAST_S)
+                afz_guard_say(g, "kill", true, "it grows too fast for that: killed (SIGKILL)");
+        else
+                afz_guard_say(g, "kill", true,
+                              "it did not end by itself: killed (SIGKILL) after %.1f s", after_s);
+}
+
 static void stop(struct afz_guard *g, const struct afz_decision *decision, enum afz_action action)
 {
+        bool asked = g->stop_asked && !g->killed;
         afz_guard_release(g); /* a frozen job can handle no signal */
         note_stop(g, decision);
         if (!g->stop_asked && g->control) {
@@ -84,9 +118,7 @@ static void stop(struct afz_guard *g, const struct afz_decision *decision, enum 
         g->killed |= action == AFZ_ACTION_KILL;
         switch (action) {
         case AFZ_ACTION_INTERRUPT:
-                afz_guard_say(g, "interrupt", true,
-                              "%s: it is asked to end (SIGINT), and may still save",
-                              cause_words(decision->cause));
+                say_interrupt(g, decision);
                 (void)afz_stop_signal(&g->env, g->spawn.pid, g->spawn.pidfd, 0, SIGINT);
                 break;
         case AFZ_ACTION_TERMINATE:
@@ -96,6 +128,8 @@ static void stop(struct afz_guard *g, const struct afz_decision *decision, enum 
                 break;
         default:
                 (void)g->hold.row->kill(g->hold.state);
+                if (asked)
+                        say_kill(g);
                 break;
         }
 }

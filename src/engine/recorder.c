@@ -227,3 +227,13 @@ void afz_recorder_window(struct afz_recorder *r, const struct afz_window *w)
         put_events(r, w, lead_ns);
         afz_lane_end(&r->scout);
 }
+
+void afz_recorder_stack(struct afz_recorder *r, uint64_t t_ns, int64_t code, const char *text)
+{
+        if (!r || !r->scout.joined)
+                return;
+        t_ns += boot_lead_ns();
+        afz_lane_begin(&r->scout, t_ns);
+        afz_lane_mark(&r->scout, t_ns, AFZ_MARK_STACK, code, text);
+        afz_lane_end(&r->scout);
+}

@@ -49,6 +49,9 @@ uint64_t afz_recorder_cpu_ns(const struct afz_recorder *recorder); /* that the w
 int afz_recorder_join(struct afz_recorder *recorder);
 /* What is new in the window since the last call. */
 void afz_recorder_window(struct afz_recorder *recorder, const struct afz_window *window);
+/* Where a thread of the job stood; code: its pid << 32 | tid. */
+void afz_recorder_stack(struct afz_recorder *recorder, uint64_t t_ns, int64_t code,
+                        const char *text);
 
 /* Everything is in; waits (at most so long; 0: not at all) until the file can be read to its end.
  * It is on the disk soon after. May be called again to wait. */

@@ -2,12 +2,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "env.h"
+#include "quiet.h"
 #include "span.h"
 
 enum {
@@ -159,4 +163,30 @@ void afz_git_revision(const char *folder, char ret[AFZ_GIT_CAP])
         if (ok)
                 memcpy(ret, found, sizeof found);
         close(git);
+}
+
+void afz_git_revision_soon(const char *folder, int wait_ms, char ret[AFZ_GIT_CAP])
+{
+        char found[AFZ_GIT_CAP] = "";
+        int pair[2];
+        ret[0] = '\0';
+        if (pipe2(pair, O_CLOEXEC) < 0)
+                return;
+        pid_t pid = fork();
+        if (pid == 0) {
+                afz_quiet_fds((int[]){pair[1]}, 1); /* it may stay for long, and holds nothing */
+                afz_git_revision(folder, found);
+                _exit(write(pair[1], found, sizeof found) != sizeof found);
+        }
+        close(pair[1]);
+        struct pollfd p = {.fd = pair[0], .events = POLLIN};
+        bool told = pid > 0 && poll(&p, 1, wait_ms) > 0 &&
+                    read(pair[0], found, sizeof found) == (ssize_t)sizeof found;
+        close(pair[0]);
+        if (pid > 0 && !told)
+                (void)kill(pid, SIGKILL); /* that it hears when the mount answers */
+        if (pid > 0)
+                (void)waitpid(pid, NULL, told ? 0 : WNOHANG);
+        if (told)
+                memcpy(ret, found, sizeof found);
 }

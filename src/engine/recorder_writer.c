@@ -12,20 +12,23 @@
 #include "recorder_state.h"
 
 static const struct {
-        uint64_t beat_ns;  /* what a kill of everybody, us included, may cost at most */
-        uint64_t sync_ns;  /* the same of a power cut, and the disk's own time */
-        uint64_t thin_ns;  /* a file of five minutes is a few megabytes: read and written in a blink
-                            */
-        uint64_t tell_ns;  /* our own cost, and the disk's time, are told so often */
-        unsigned late_mul; /* or at once, when the disk takes so many times longer than was told */
-        unsigned tries;    /* for a slot whose owner is in the middle of a tick: tens of us */
+        uint64_t beat_ns; /* what a kill of everybody, us included, may cost at most */
+        uint64_t sync_ns; /* the same of a power cut, and the disk's own time: with the age of a
+                           * look (100 ms) and our own being late, a second */
+        uint64_t thin_ns; /* a file of five minutes is a few megabytes: read and written in a blink
+                           */
+        uint64_t tell_ns; /* our own cost, and the disk's worst time, are told so often */
+        uint64_t late_ns; /* or at once, when the disk takes so much longer than was told */
+        int git_ms;       /* for the revision of the job's folder; a local disk takes 0.1 */
+        unsigned tries;   /* for a slot whose owner is in the middle of a tick: tens of us */
         int try_ms;
 } rule = {
-        .beat_ns = 500 * AFZ_NS_PER_MS,
-        .sync_ns = AFZ_NS_PER_S,
+        .beat_ns = 400 * AFZ_NS_PER_MS,
+        .sync_ns = 800 * AFZ_NS_PER_MS,
         .thin_ns = 300 * AFZ_NS_PER_S,
         .tell_ns = 10 * AFZ_NS_PER_S,
-        .late_mul = 4,
+        .late_ns = 50 * AFZ_NS_PER_MS,
+        .git_ms = 200,
         .tries = 5,
         .try_ms = 1,
 };
@@ -39,9 +42,10 @@ struct writer {
         pid_t guard;
         struct afz_flight_writer *file; /* NULL: not made yet */
         bool wrote;                     /* since the last sync */
+        bool state_synced;
         uint64_t sync_next_ns, thin_next_ns, tell_next_ns;
-        uint64_t told_sync_ns;
-        struct afz_pack own; /* what we say of ourselves */
+        uint64_t disk_ns, told_ns; /* its worst time since it was told, and what was told */
+        struct afz_pack own;       /* what we say of ourselves */
         unsigned char own_bytes[512];
 };
 
@@ -64,7 +68,7 @@ static bool make_file(struct writer *w)
         if (w->file)
                 return true;
         if (!w->git_known)
-                afz_git_revision(head.cwd, w->git);
+                afz_git_revision_soon(head.cwd, rule.git_ms, w->git);
         w->git_known = true;
         head.git = w->git;
         head.tier = atomic_load(&w->recorder->shared->tier);
@@ -72,6 +76,7 @@ static bool make_file(struct writer *w)
         if (err < 0)
                 w->file = NULL;
         note(w, err < 0 ? err : 0);
+        w->wrote = w->file != NULL;
         return w->file != NULL;
 }
 
@@ -99,12 +104,14 @@ static void empty_lanes(struct writer *w, bool last)
                         (void)poll(NULL, 0, rule.try_ms);
 }
 
-/* How long a power cut may reach back beyond a second is the disk's affair, so it is told. */
-static void tell(struct writer *w, uint64_t t_ns, uint64_t sync_ns)
+/* How long a power cut may reach back beyond a second is the disk's affair, so it is told: as the
+ * length of our tick. */
+static void tell(struct writer *w, uint64_t t_ns)
 {
         uint64_t cpu_ns = afz_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         atomic_store_explicit(&w->recorder->shared->cpu_ns, cpu_ns, memory_order_relaxed);
-        if (!w->own.seen || (t_ns < w->tell_next_ns && sync_ns < rule.late_mul * w->told_sync_ns))
+        bool due = t_ns >= w->tell_next_ns || w->disk_ns >= w->told_ns + rule.late_ns;
+        if (!w->own.seen || !due)
                 return;
         struct afz_sample s = {
                 .subject = {.kind = AFZ_KIND_SELF, .id = (uint64_t)getpid()},
@@ -112,25 +119,38 @@ static void tell(struct writer *w, uint64_t t_ns, uint64_t sync_ns)
         };
         uint64_t boot_ns = afz_clock_ns(CLOCK_BOOTTIME);
         afz_sample_set_u64(&s, AFZ_SELF_CPU, cpu_ns);
-        afz_sample_set_u64(&s, AFZ_SELF_TICK, sync_ns);
+        afz_sample_set_u64(&s, AFZ_SELF_TICK, w->disk_ns);
         afz_pack_start(&w->own, w->recorder->start_ns, boot_ns);
         if (afz_pack_sample(&w->own, boot_ns, &s) == 0)
                 (void)afz_flight_write(w->file, w->own.buf, w->own.len);
         w->tell_next_ns = t_ns + rule.tell_ns;
-        w->told_sync_ns = sync_ns;
+        w->told_ns = w->disk_ns;
+        w->disk_ns = 0;
 }
 
+static void took(struct writer *w, uint64_t since_ns)
+{
+        uint64_t ns = now_ns() - since_ns;
+        if (ns > w->disk_ns)
+                w->disk_ns = ns;
+}
+
+/* Before thinning, too, which takes a while. */
 static void sync_file(struct writer *w, uint64_t t_ns)
 {
-        uint64_t took_ns = 0;
-        if (t_ns < w->sync_next_ns || !w->wrote)
+        uint64_t file_ns, since_ns = now_ns();
+        if ((t_ns < w->sync_next_ns && t_ns < w->thin_next_ns) || !w->wrote)
                 return;
         w->wrote = false;
-        int err = afz_flight_sync(w->file, &took_ns);
+        if (!w->state_synced)
+                (void)afz_run_sync(w->dir_fd); /* a recording that `why` cannot find is none */
+        w->state_synced = true;
+        int err = afz_flight_sync(w->file, &file_ns);
+        took(w, since_ns);
         if (err < 0)
                 note(w, err);
         else
-                tell(w, t_ns, took_ns);
+                tell(w, t_ns);
         w->sync_next_ns = t_ns + rule.sync_ns;
 }
 
@@ -138,7 +158,11 @@ static void thin_file(struct writer *w, uint64_t t_ns)
 {
         if (t_ns < w->thin_next_ns)
                 return;
-        (void)afz_flight_thin(w->file, afz_clock_ns(CLOCK_BOOTTIME));
+        uint64_t since_ns = now_ns();
+        if (afz_flight_thin(w->file, afz_clock_ns(CLOCK_BOOTTIME)) > 0) {
+                took(w, since_ns);
+                w->wrote = true; /* its name is not on the disk yet */
+        }
         w->thin_next_ns = t_ns + rule.thin_ns;
 }
 
@@ -187,7 +211,9 @@ static void work(struct writer *w)
         if (word == OVER) /* the job never ran */
                 return;
         uint64_t next_ns = now_ns();
-        w->sync_next_ns = next_ns + rule.sync_ns;
+        /* Soon, so that a power cut leaves word of the run; a job that ends at once need not wait
+         * for the disk. */
+        w->sync_next_ns = next_ns + rule.beat_ns;
         w->thin_next_ns = next_ns + rule.thin_ns;
         do {
                 uint64_t t_ns = now_ns();

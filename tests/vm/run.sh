@@ -9,13 +9,13 @@ bytes_of() {
 
 # The options of this run; sizes are in bytes once they are parsed.
 mem=1G smp=2 flavour='' swap='' disk='' slow='' zram='' share='' out=''
-user='' timeout_s=300 append='' console='' times='' job=''
+disk_at='' pidfile='' user='' timeout_s=300 append='' console='' times='' job=''
 command=()
 
 parse_run() {
         while (($#)); do
                 case $1 in
-                --mem | --smp | --flavour | --swap | --disk | --slow | --zram | --share | --out | --timeout | --append)
+                --mem | --smp | --flavour | --swap | --disk | --disk-at | --slow | --zram | --share | --out | --timeout | --append | --pidfile)
                         (($# >= 2)) || die "$1 needs a value"
                         case $1 in
                         --mem) mem=$2 ;;
@@ -23,6 +23,8 @@ parse_run() {
                         --flavour) flavour=$2 ;;
                         --swap) swap=$2 ;;
                         --disk) disk=$2 ;;
+                        --disk-at) disk_at=$2 ;;
+                        --pidfile) pidfile=$2 ;;
                         --slow) slow=$2 ;;
                         --zram) zram=$2 ;;
                         --share) share=$2 ;;
@@ -44,6 +46,8 @@ parse_run() {
         mem=$(bytes_of "$mem")
         [[ -z $swap ]] || swap=$(bytes_of "$swap")
         [[ -z $disk ]] || disk=$(bytes_of "$disk")
+        [[ -z $disk || -z $disk_at ]] || die "there is one /disk: --disk or --disk-at"
+        [[ -z $disk_at || -S $disk_at ]] || die "no such socket: $disk_at"
         [[ -z $slow || $slow =~ ^[1-9][0-9]*:[1-9][0-9]*$ ]] || die "not BYTES:OPERATIONS a second: $slow"
         [[ -z $zram ]] || zram=$(bytes_of "$zram")
         [[ $smp =~ ^[1-9][0-9]*$ ]] || die "not a number of processors: $smp"
@@ -110,6 +114,9 @@ qemu_words() {
         disk_words "$dir/root.img" root snapshot=on
         [[ -z $swap ]] || disk_words "$job/swap" swap "cache=unsafe$(slow_words)"
         [[ -z $disk ]] || disk_words "$job/disk" disk "cache=unsafe$(slow_words)"
+        # The server's cache is the disk's: QEMU adds none of its own, and the guest sees that there is one to flush.
+        [[ -z $disk_at ]] || disk_words "nbd+unix:///?socket=$disk_at" disk cache=writeback
+        [[ -z $pidfile ]] || qemu+=(-pidfile "$pidfile")
         qemu+=(-device virtio-serial-pci)
         port_words stdout
         port_words stderr

@@ -1,0 +1,69 @@
+/* When the witness looks. */
+#include "clock.h"
+#include "witness.h"
+
+static const struct {
+        uint64_t piece_ns;      /* over which core time is taken */
+        double cores;           /* below which nothing is done; as judge_hang.c has it */
+        uint64_t worked_ns;     /* core time before, without which there is nothing to lose */
+        uint64_t look_ns[2];    /* of standing still, until each look */
+        uint64_t first_bytes;   /* that may be recorded of all looks together */
+        uint64_t bytes_per_min; /* and for each minute of the run */
+} at = {
+        .piece_ns = 2500 * AFZ_NS_PER_MS,
+        .cores = 0.02,
+        .worked_ns = 250 * AFZ_NS_PER_MS,
+        /* The first: a checkpoint or a download may pause as long, and costs one look. The second
+         * comes just before a hang is called one (60 s), to tell who has not moved since. */
+        .look_ns = {20 * AFZ_NS_PER_S, 55 * AFZ_NS_PER_S},
+        .first_bytes = 512 << 10,
+        .bytes_per_min = 1 << 10, /* 1.5 MB a day for who pauses all the time */
+};
+
+static bool may_spend(const struct afz_witness_due *due, uint64_t now_ns)
+{
+        uint64_t minutes = (now_ns - due->start_ns) / (60 * AFZ_NS_PER_S);
+        return due->spent_bytes < at.first_bytes + minutes * at.bytes_per_min;
+}
+
+static void begin(struct afz_witness_due *due, uint64_t now_ns, uint64_t cpu_ns)
+{
+        due->since_ns = now_ns;
+        due->cpu_ns = cpu_ns;
+}
+
+/* The end of a piece of time: did it do anything in it? */
+static void close_piece(struct afz_witness_due *due, uint64_t now_ns, uint64_t cpu_ns)
+{
+        uint64_t used_ns = cpu_ns > due->cpu_ns ? cpu_ns - due->cpu_ns : 0;
+        bool worked = (double)used_ns > at.cores * (double)(now_ns - due->since_ns);
+        if (worked)
+                due->quiet_ns = 0;
+        else if (due->quiet_ns == 0) {
+                due->quiet_ns = due->since_ns;
+                due->looks = 0;
+        }
+        begin(due, now_ns, cpu_ns);
+}
+
+bool afz_witness_due(struct afz_witness_due *due, uint64_t now_ns, uint64_t cpu_ns, bool held)
+{
+        if (due->start_ns == 0) {
+                due->start_ns = now_ns;
+                begin(due, now_ns, cpu_ns);
+        }
+        if (held || cpu_ns < at.worked_ns) {
+                due->quiet_ns = 0;
+                begin(due, now_ns, cpu_ns);
+        } else if (now_ns - due->since_ns >= at.piece_ns) {
+                close_piece(due, now_ns, cpu_ns);
+        }
+        return due->quiet_ns != 0 && due->looks < sizeof at.look_ns / sizeof *at.look_ns &&
+               now_ns - due->quiet_ns >= at.look_ns[due->looks] && may_spend(due, now_ns);
+}
+
+void afz_witness_took(struct afz_witness_due *due, size_t bytes)
+{
+        due->looks++;
+        due->spent_bytes += bytes;
+}

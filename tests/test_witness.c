@@ -1,0 +1,241 @@
+/* links: engine */
+/* The witness: when it looks, and what it tells of a job that stands still. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "clock.h"
+#include "config.h"
+#include "fixture.h"
+#include "witness.h"
+
+/* ---- when ---- */
+
+#define S AFZ_NS_PER_S
+
+/* Ticks of 200 ms; returns when a look is due, in seconds, or -1. */
+static int due_within(struct afz_witness_due *due, int from_s, int to_s, double cores,
+                      double *cpu_s, bool held)
+{
+        for (uint64_t t = (uint64_t)from_s * S; t < (uint64_t)to_s * S; t += S / 5) {
+                *cpu_s += cores / 5;
+                if (afz_witness_due(due, 1000 * S + t, (uint64_t)(*cpu_s * 1e9), held))
+                        return (int)(t / S);
+        }
+        return -1;
+}
+
+static void test_due(void **state)
+{
+        struct afz_witness_due due = {0};
+        double cpu = 0;
+        (void)state;
+        assert_int_equal(due_within(&due, 0, 100, 1, &cpu, false), -1);
+        int first = due_within(&due, 100, 160, 0, &cpu, false);
+        assert_in_range(first, 118, 124);
+        afz_witness_took(&due, 1000);
+        int second = due_within(&due, first, 260, 0.005, &cpu, false); /* a heartbeat */
+        assert_in_range(second, 153, 159);
+        afz_witness_took(&due, 1000);
+        assert_int_equal(due_within(&due, second, 1000, 0, &cpu, false), -1); /* twice is enough */
+        assert_int_equal(due_within(&due, 1000, 1010, 1, &cpu, false), -1);
+        assert_in_range(due_within(&due, 1010, 1060, 0, &cpu, false), 1028, 1034); /* it went on */
+}
+
+static void test_not_due(void **state)
+{
+        static const struct {
+                const char *what;
+                double worked, cores;
+                bool held;
+        } rows[] = {
+                {"it never worked", 0, 0, false},
+                {"somebody holds it", 10, 0, true},
+                {"it works a little", 10, 0.1, false},
+        };
+        (void)state;
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+                struct afz_witness_due due = {0};
+                double cpu = rows[i].worked;
+                if (due_within(&due, 0, 300, rows[i].cores, &cpu, rows[i].held) >= 0)
+                        fail_msg("%s", rows[i].what);
+        }
+}
+
+/* Who pauses all day is not recorded without end. */
+static void test_spends_little(void **state)
+{
+        struct afz_witness_due due = {0};
+        double cpu = 1;
+        size_t spent = 0;
+        (void)state;
+        for (int t = 0; t < 86400; t += 60) {
+                (void)due_within(&due, t, t + 10, 1, &cpu, false);
+                if (due_within(&due, t + 10, t + 60, 0, &cpu, false) < 0)
+                        continue;
+                afz_witness_took(&due, 64 << 10);
+                spent += 64 << 10;
+        }
+        assert_in_range(spent, 512 << 10, 3 << 20);
+}
+
+/* ---- what ---- */
+
+__attribute__((noinline)) static void stand_still(void)
+{
+        static int word;
+        syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0);
+        __asm__ volatile("");
+}
+
+static void *stand(void *arg)
+{
+        stand_still();
+        __asm__ volatile("");
+        return arg;
+}
+
+enum { THREADS = 5 }; /* beside the main thread */
+
+static pid_t start_job(void)
+{
+        pid_t self = getpid(), pid = fork();
+        assert_true(pid >= 0);
+        if (pid > 0)
+                return pid;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pthread_t thread;
+        for (int i = 0; i < THREADS; i++)
+                pthread_create(&thread, NULL, stand, NULL);
+        while (getppid() == self)
+                stand_still();
+        _exit(0);
+}
+
+static void end_job(pid_t pid)
+{
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+struct told {
+        pid_t pid;
+        unsigned texts, mains, threads;
+        bool frames;
+};
+
+static void take(void *ctx, int64_t code, const char *text)
+{
+        struct told *told = ctx;
+        const char *more = strstr(text, "\nand ");
+        assert_int_equal(code >> 32, told->pid);
+        assert_true(strlen(text) < AFZ_WITNESS_TEXT_CAP);
+        if (strncmp(text, "futex", 5) != 0)
+                return; /* of the sanitizer, or not asleep yet */
+        told->texts++;
+        told->mains += (code & UINT32_MAX) == told->pid;
+        told->threads += 1 + (more ? (unsigned)atoi(more + 5) : 0);
+        told->frames |= strstr(text, "\nstand_still (") != NULL;
+        assert_non_null(strstr(text, ", slept "));
+}
+
+static struct told ask(const struct afz_env *env, pid_t pid)
+{
+        struct told told = {.pid = pid};
+        struct afz_witness *w;
+        pid_t pids[] = {pid, getpid() + 1000000}; /* and one that is not there */
+        assert_int_equal(afz_witness_start(env, pids, 2, &w), 0);
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + 20 * S;
+        while (!afz_witness_ended(w, afz_clock_ns(CLOCK_MONOTONIC))) {
+                assert_true(afz_clock_ns(CLOCK_MONOTONIC) < end_ns);
+                nanosleep(&(struct timespec){0, 2000000}, NULL);
+        }
+        afz_witness_tell(w, take, &told);
+        afz_witness_free(w);
+        return told;
+}
+
+static void test_it_tells(void **state)
+{
+        const struct afz_env *env = *state;
+        size_t fds = afz_fixture_open_fds();
+        pid_t pid = start_job();
+        struct told told;
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + 20 * S;
+        do { /* until all of it sleeps */
+                told = ask(env, pid);
+                assert_true(afz_clock_ns(CLOCK_MONOTONIC) < end_ns);
+        } while (told.threads < 1 + THREADS);
+        assert_int_equal(told.threads, 1 + THREADS);
+        assert_int_equal(told.mains, 1);
+        /* The others are one; under a sanitizer one of them may begin otherwise. */
+        assert_in_range(told.texts, 2, THREADS - 1);
+        assert_int_equal(told.frames, AFZ_HAVE_LIBDW);
+        assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* it stands there as before */
+
+        kill(pid, SIGSTOP); /* who is held stands still for that reason */
+        siginfo_t info;
+        assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
+        assert_int_equal(ask(env, pid).texts, 0);
+        end_job(pid);
+        assert_int_equal(ask(env, pid).texts, 0);
+        assert_int_equal(afz_fixture_open_fds(), fds);
+}
+
+/* It does not stay behind: not when it is called back, and not when the scout is killed. */
+static void test_it_goes(void **state)
+{
+        const struct afz_env *env = *state;
+        struct afz_witness *w;
+        pid_t job = start_job();
+        assert_int_equal(afz_witness_start(env, &job, 1, &w), 0);
+        afz_witness_free(w);
+        afz_witness_free(NULL);
+
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        pid_t scout = fork();
+        if (scout == 0) {
+                (void)afz_witness_start(env, &job, 1, &w);
+                raise(SIGKILL);
+        }
+        end_job(job);
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + 20 * S;
+        pid_t pid;
+        while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
+                assert_true(afz_clock_ns(CLOCK_MONOTONIC) < end_ns); /* one has stayed */
+                nanosleep(&(struct timespec){0, 2000000}, NULL);
+        }
+        assert_int_equal(errno, ECHILD);
+        prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+int main(void)
+{
+        struct afz_env env;
+        if (afz_env_open_live(&env) < 0)
+                return 77;
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_due),
+                cmocka_unit_test(test_not_due),
+                cmocka_unit_test(test_spends_little),
+                cmocka_unit_test_prestate(test_it_tells, &env),
+                cmocka_unit_test_prestate(test_it_goes, &env),
+        };
+        int r = cmocka_run_group_tests(tests, NULL, NULL);
+        afz_env_done(&env);
+        return r;
+}
