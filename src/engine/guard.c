@@ -22,7 +22,7 @@ static const struct {
         uint64_t gone_ns;   /* killed processes are gone in some ms, unless the kernel holds them */
         uint64_t look_ns;   /* between looks while we wait for an end */
         uint64_t dying_ns;  /* files that were closed so shortly before an end were closed by it */
-        uint64_t sweep_ns;  /* all processes are asked what they hold: 50 us each, behind others */
+        uint64_t sweep_ns;  /* all processes are asked what they hold: 50 us each */
         uint64_t recorder_ns; /* the recording is closed in 1 ms, unless its disk is behind */
 } wait_for = {
         .settle_ns = 200 * MS,

@@ -10,10 +10,7 @@
 
 #include "fds.h"
 
-enum {
-        NICE = 5, /* behind the guard, the desktop and the job */
-        MOST = 8, /* descriptors that are kept */
-};
+enum { MOST = 8 }; /* descriptors that are kept */
 
 void afz_quiet_process(const char *name)
 {
@@ -23,8 +20,9 @@ void afz_quiet_process(const char *name)
         prctl(PR_SET_NAME, name);
         struct sched_param other = {0};
         sched_setscheduler(0, SCHED_OTHER, &other);
-        int nice_now = getpriority(PRIO_PROCESS, 0);
-        setpriority(PRIO_PROCESS, 0, (nice_now < 0 ? 0 : nice_now) + NICE);
+        if (getpriority(PRIO_PROCESS, 0) < 0) /* the guard's own. Not further back: helpers need
+                                                 little, but a crowded machine needs them most */
+                setpriority(PRIO_PROCESS, 0, 0);
         struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);
         (void)!chdir("/"); /* the caller's folder may be unmounted while we live */

@@ -5,8 +5,8 @@
  */
 #include <stddef.h>
 
-/* Hears no signal (those of the terminal are meant for the job), has this name, runs behind the
- * guard, the desktop and the job, leaves no core file, and no folder in use. */
+/* Hears no signal (those of the terminal are meant for the job), has this name, runs as any
+ * program does (behind the guard), leaves no core file, and no folder in use. */
 void afz_quiet_process(const char *name);
 
 /* Nothing of the guard's stays open but these (none of them below 3): its lock on the run would

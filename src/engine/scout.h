@@ -7,7 +7,7 @@
  *
  * It ends by itself when the guard's end of the pipe closes, and is killed when the guard dies. It
  * holds none of the guard's descriptors, blocks all signals (it lives in the caller's group, and
- * what comes from the terminal is not meant for it), and runs behind everybody else. In the tiers
+ * what comes from the terminal is not meant for it), and runs as any program does. In the tiers
  * with a cgroup of their own it sits beside the job, so that the cgroup outlives the job until it
  * was read a last time.
  *

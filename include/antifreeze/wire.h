@@ -1,0 +1,157 @@
+#ifndef ANTIFREEZE_WIRE_H
+#define ANTIFREEZE_WIRE_H
+/* The book: what the probe inside a process of the job writes and the keeper outside reads.
+ *
+ * One book is one memfd of AFZ_BOOK_BYTES, made and touched by the keeper (so that it is charged
+ * outside of the job) and sealed against shrinking (F_SEAL_SHRINK; the probe refuses any other: a
+ * file that is cut would kill the job). It is handed over the probe socket and mapped by both. The
+ * probe alone writes it, once it is handed over. Nothing in it is a pointer that the other side
+ * follows, and nothing has to be sent: when the process is killed between two instructions, the
+ * book is as it was then.
+ *
+ *   sites    who allocates: a kind and a stack, with what is live and what ever was
+ *   blocks   the sampled blocks that are live: address, site, weight
+ *   frames   the stacks, innermost first
+ *   text     names of Python files and functions, NUL-terminated
+ *   modules  what native addresses belong to
+ *
+ * The reader trusts nothing: every index is checked against its array, every text is cut, and a
+ * torn value is one sample off. All numbers are in the machine's own order; the two sides are one
+ * build (the magic holds the version and the size).
+ *
+ * A process that forks asks for a book of its own once it has allocated about mean_bytes; what it
+ * inherited is in its parent's alone. One that execs another program asks again under the same
+ * pid: the book before it is over then, though nobody could write so into it.
+ */
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define AFZ_BOOK_VERSION 1u
+#define AFZ_BOOK_SOCKET  "ANTIFREEZE_PROBE" /* in the environment: the socket's path */
+
+enum {
+        AFZ_BOOK_SITES = 4096,    /* a power of two: an open hash table */
+        AFZ_BOOK_BLOCKS = 65536,  /* the same; at 1 MiB a sample: 64 GiB that are live */
+        AFZ_BOOK_FRAMES = 131072, /* 32 a site */
+        AFZ_BOOK_TEXT = 1 << 20,  /* bytes */
+        AFZ_BOOK_NAMES = 16384,   /* the same: where a text lies */
+        AFZ_BOOK_MODULES = 512,
+        AFZ_BOOK_FILTER = 1 << 16, /* bytes: see afz_book.filter */
+        AFZ_BOOK_MODULE_PATH = 192,
+        AFZ_BOOK_BUILD_ID = 20, /* bytes that are kept of one */
+        AFZ_STACK_MAX = 64,     /* frames of one site, native and Python together */
+};
+
+/* Where the memory came from. */
+enum afz_site_kind {
+        AFZ_SITE_FREE,   /* the slot is empty, or being filled */
+        AFZ_SITE_HEAP,   /* malloc and its family, C++ new */
+        AFZ_SITE_MAP,    /* mmap of private memory. How much of it is really there only the kernel
+                            knows: whoever reads asks for the residency of its blocks */
+        AFZ_SITE_OBJECT, /* CPython's own small objects */
+        AFZ_SITE_PINNED, /* locked for the GPU */
+        AFZ_SITE_KINDS
+};
+
+/* A frame is one number. Native: the return address. Python: the top bit, the line (0: unknown) and
+ * where the names lie in `texts`, in units of 4 bytes. */
+#define AFZ_FRAME_PYTHON      (UINT64_C(1) << 63)
+#define AFZ_FRAME_LINE_BITS   19
+#define AFZ_FRAME_TEXT_BITS   18
+#define AFZ_FRAME_LINE(f)     ((uint32_t)((f) >> 36) & ((1u << AFZ_FRAME_LINE_BITS) - 1))
+#define AFZ_FRAME_FILE(f)     (((uint32_t)((f) >> 18) & ((1u << AFZ_FRAME_TEXT_BITS) - 1)) * 4)
+#define AFZ_FRAME_FUNCTION(f) (((uint32_t)(f) & ((1u << AFZ_FRAME_TEXT_BITS) - 1)) * 4)
+
+struct afz_book_site {
+        _Atomic uint64_t key;   /* of its stack and kind; 0: empty */
+        _Atomic uint32_t kind;  /* set last: from then on all but the counts stays as it is */
+        uint32_t frame, frames; /* from afz_book.frame[]. No frames: what could not be told, or
+                                   came when the tables were full; one such site a kind is always
+                                   there */
+        uint32_t step;          /* in which it was first seen */
+        uint64_t first_ns;      /* CLOCK_BOOTTIME, the same */
+        _Atomic uint64_t last_ns;
+        /* Estimates, by weights (docs/sampling.md). Live may be torn against total by one block. */
+        _Atomic uint64_t live_bytes, live_blocks, total_bytes, total_blocks;
+        _Atomic uint64_t early_bytes; /* of live: from before the first step */
+        _Atomic uint64_t large_bytes; /* of live: blocks that are not estimates, but counted */
+};
+
+#define AFZ_BLOCK_LARGE    (UINT64_C(1) << 63)
+#define AFZ_BLOCK_SITE(s)  ((uint32_t)((s) >> 48) & 0x7fff)
+#define AFZ_BLOCK_BYTES(s) (((s) & ((UINT64_C(1) << 48) - 1)) << 4)
+
+/* What belongs to afz_book.address[] of the same index. */
+struct afz_book_block {
+        uint64_t site_size; /* AFZ_BLOCK_LARGE? | site << 48 | size in units of 16 bytes, up */
+        uint64_t weight_bytes;
+        uint64_t born; /* step << 32 | seconds since the book was opened */
+};
+
+/* A file whose code was in the process, from since_ns on. Its addresses may be another's later:
+ * the newest one that is not younger than the site is meant. */
+struct afz_book_module {
+        _Atomic uint64_t base; /* where its segments lie: [base, end). 0: empty; set last */
+        uint64_t end;
+        uint64_t shift; /* address - shift is the file's own address */
+        uint64_t since_ns;
+        unsigned char build_id[AFZ_BOOK_BUILD_ID];
+        uint32_t build_id_bytes;         /* 0: it has none */
+        char path[AFZ_BOOK_MODULE_PATH]; /* cut at its start when it is too long */
+};
+
+enum afz_book_state {
+        AFZ_BOOK_NEW,    /* handed over */
+        AFZ_BOOK_OPEN,   /* the probe writes */
+        AFZ_BOOK_CLOSED, /* the process ended by itself */
+};
+
+struct afz_book {
+        /* By the keeper, before it is handed over. */
+        uint64_t magic;
+        uint32_t pid; /* as the keeper sees it */
+        uint32_t unused;
+        uint64_t mean_bytes; /* between two samples */
+        uint64_t seed;       /* of the samples, for tests; 0: from the clock */
+
+        /* By the probe. */
+        _Atomic uint32_t state;
+        uint32_t own_pid;   /* as the process sees it (in a container another) */
+        uint64_t opened_ns; /* CLOCK_BOOTTIME */
+        char why[192];      /* what is not seen here, and why; one sentence each, "": all is */
+        char python[64];    /* whose stacks are read ("CPython 3.11"); "": none */
+
+        _Atomic uint64_t step;    /* the step clock; 0: before the first */
+        _Atomic uint64_t step_ns; /* when it began, CLOCK_BOOTTIME */
+        _Atomic uint64_t inside;  /* threads in the probe just now. Not 0 after a death by SIGSEGV,
+                                     SIGBUS or SIGABRT: it may have been us */
+        _Atomic uint64_t samples, frees; /* blocks that were put in, and taken out */
+        _Atomic uint64_t dropped_sites, dropped_blocks, dropped_frames; /* for want of room */
+        _Atomic uint32_t sites, frames, text, modules; /* used; may run past the end when full */
+
+        struct afz_book_site site[AFZ_BOOK_SITES];
+        struct afz_book_module module[AFZ_BOOK_MODULES];
+        _Atomic uint32_t name[AFZ_BOOK_NAMES];     /* offset in texts + 1; by hash */
+        _Atomic uint8_t filter[AFZ_BOOK_FILTER];   /* counts blocks by a hash of the address; 255
+                                                      sticks. 0: no block is there, and free() need
+                                                      not look further */
+        _Atomic uint64_t address[AFZ_BOOK_BLOCKS]; /* 0: empty, 1: being filled or emptied */
+        struct afz_book_block block[AFZ_BOOK_BLOCKS];
+        uint64_t frame[AFZ_BOOK_FRAMES];
+        char texts[AFZ_BOOK_TEXT]; /* the first is "?" */
+};
+
+#define AFZ_BOOK_BYTES ((sizeof(struct afz_book) + 4095) / 4096 * 4096)
+#define AFZ_BOOK_MAGIC                                                                             \
+        ((uint64_t)AFZ_BOOK_VERSION << 56 ^ (uint64_t)sizeof(struct afz_book) << 24 ^ 0x6b6f6f62)
+
+/* The first and only packet of the probe on the socket (SOCK_SEQPACKET); the answer is one byte
+ * with the book's descriptor, or a hang-up: no book for this process. The probe waits 300 ms. */
+struct afz_book_wish {
+        uint64_t magic;
+        uint32_t version;
+        uint32_t own_pid;
+        char program[64];
+};
+
+#endif

@@ -1,0 +1,256 @@
+/* How a process comes by its book. One thread asks, once in a process; whoever allocates meanwhile
+ * goes without.
+ *
+ * The child of a fork must not write into its parent's book. fork() tells us (pthread_atfork), a
+ * bare clone() does not: so the word that says "this is our book" lies in a page that the kernel
+ * empties in every child (MADV_WIPEONFORK). A vfork() child shares the parent's memory and writes,
+ * rightly, into the parent's book. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "module.h"
+#include "probe.h"
+
+enum {
+        HANDOVER_MS = 300, /* that the keeper may take; then the process goes without */
+        RETRY_MS = 5,      /* when it has not come to accepting others yet */
+};
+
+/* In the page that is empty in a child. */
+struct life {
+        _Atomic int pid;  /* 0: not known in this process */
+        _Atomic int owns; /* afz_book_now is this process's */
+};
+
+static _Atomic uint8_t no_filter[AFZ_BOOK_FILTER];
+
+struct afz_book *_Atomic afz_book_now;
+_Atomic uint8_t *_Atomic afz_filter_now = no_filter;
+
+static struct {
+        struct life *life;
+        int wipes; /* the kernel empties it */
+        void (*on_new)(struct afz_book *book);
+        _Atomic int wanted; /* there is a keeper, and this process has not asked it */
+        struct sockaddr_un keeper;
+        char program[64];
+} state;
+
+uint64_t afz_now_ns(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_BOOTTIME, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int afz_pid(void)
+{
+        int pid = state.wipes ? atomic_load_explicit(&state.life->pid, memory_order_relaxed) : 0;
+        if (pid == 0) {
+                pid = (int)syscall(SYS_getpid);
+                if (state.wipes)
+                        atomic_store_explicit(&state.life->pid, pid, memory_order_relaxed);
+        }
+        return pid;
+}
+
+/* ---- asking ---- */
+
+static int left_ms(uint64_t until_ns)
+{
+        uint64_t now = afz_now_ns();
+        return now >= until_ns ? 0 : (int)((until_ns - now) / 1000000) + 1;
+}
+
+static int connect_by(int fd, uint64_t until_ns)
+{
+        while (connect(fd, (const struct sockaddr *)&state.keeper, sizeof state.keeper) < 0) {
+                if ((errno != EAGAIN && errno != EINTR) || left_ms(until_ns) == 0)
+                        return -1;
+                (void)poll(NULL, 0, RETRY_MS);
+        }
+        return 0;
+}
+
+static int wait_by(int fd, uint64_t until_ns)
+{
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int ms = left_ms(until_ns), r = -1;
+        while (ms > 0 && (r = poll(&p, 1, ms)) < 0 && errno == EINTR)
+                ms = left_ms(until_ns);
+        return r == 1 ? 0 : -1;
+}
+
+static int receive_fd(int fd)
+{
+        char byte;
+        union {
+                struct cmsghdr head;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control = {0};
+        struct iovec data = {.iov_base = &byte, .iov_len = 1};
+        struct msghdr message = {.msg_iov = &data,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof control};
+        if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != 1)
+                return -1;
+        const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        int got = -1;
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+            c->cmsg_len == CMSG_LEN(sizeof got))
+                memcpy(&got, CMSG_DATA(c), sizeof got);
+        return got;
+}
+
+static int ask_keeper(int fd)
+{
+        uint64_t until_ns = afz_now_ns() + HANDOVER_MS * UINT64_C(1000000);
+        struct afz_book_wish wish = {.magic = AFZ_BOOK_MAGIC,
+                                     .version = AFZ_BOOK_VERSION,
+                                     .own_pid = (uint32_t)afz_pid()};
+        memcpy(wish.program, state.program, sizeof wish.program);
+        if (connect_by(fd, until_ns) < 0 ||
+            send(fd, &wish, sizeof wish, MSG_NOSIGNAL) != (ssize_t)sizeof wish ||
+            wait_by(fd, until_ns) < 0)
+                return -1;
+        return receive_fd(fd);
+}
+
+/* By the system call: our own mmap() counts. A file that can shrink under us is refused, as
+ * touching what was cut off is a SIGBUS. */
+static struct afz_book *map_book(int fd)
+{
+        struct stat about;
+        int seals = fcntl(fd, F_GET_SEALS);
+        if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &about) < 0 ||
+            about.st_size < (off_t)AFZ_BOOK_BYTES)
+                return NULL;
+        struct afz_book *book = (struct afz_book *)syscall(
+                SYS_mmap, NULL, AFZ_BOOK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)0);
+        if (book == MAP_FAILED)
+                return NULL;
+        if (book->magic == AFZ_BOOK_MAGIC && book->mean_bytes != 0)
+                return book;
+        (void)syscall(SYS_munmap, book, AFZ_BOOK_BYTES);
+        return NULL;
+}
+
+static struct afz_book *open_book(void)
+{
+        struct afz_book *book = NULL;
+        int asks = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (asks < 0)
+                return NULL;
+        int fd = ask_keeper(asks);
+        close(asks);
+        if (fd < 0)
+                return NULL;
+        book = map_book(fd);
+        close(fd);
+        if (!book)
+                return NULL;
+        book->own_pid = (uint32_t)afz_pid();
+        book->opened_ns = afz_now_ns();
+        afz_book_prepare(book);
+        afz_module_fill(book);
+        atomic_store(&book->state, AFZ_BOOK_OPEN);
+        return book;
+}
+
+/* ---- whose it is ---- */
+
+int afz_book_is_mine(void)
+{
+        if (!state.life)
+                return 0;
+        if (!state.wipes)
+                return atomic_load(&state.life->owns) == afz_pid();
+        return atomic_load_explicit(&state.life->owns, memory_order_relaxed) != 0;
+}
+
+/* In the child. The parent's book stays mapped: a signal handler may have forked right out of it.
+ */
+static void after_fork(void)
+{
+        if (!state.life)
+                return;
+        atomic_store(&afz_filter_now, no_filter);
+        atomic_store(&afz_book_now, NULL);
+        atomic_store(&state.life->owns, 0);
+        atomic_store(&state.wanted, 1);
+}
+
+static void forked(void)
+{
+        if (atomic_load(&afz_book_now)) /* a parent without a book has none to give: ask no more */
+                after_fork();
+        afz_module_after_fork();
+}
+
+struct afz_book *afz_book_mine(int *ret_new)
+{
+        struct afz_book *book = afz_book_seen();
+        if (book && afz_book_is_mine())
+                return book;
+        if (book) { /* a child that was not made by fork() */
+                after_fork();
+                afz_module_after_fork();
+        }
+        int one = 1; /* thread does it, once */
+        if (!atomic_compare_exchange_strong(&state.wanted, &one, 0))
+                return NULL;
+        int saved = errno;
+        book = open_book();
+        errno = saved;
+        if (!book)
+                return NULL;
+        /* Before any thread can see it: what was remembered for the book before is void. */
+        if (state.on_new)
+                state.on_new(book);
+        atomic_store(&state.life->owns, afz_pid());
+        atomic_store(&afz_filter_now, book->filter);
+        atomic_store(&afz_book_now, book);
+        *ret_new = 1;
+        return book;
+}
+
+void afz_keeper_start(void (*on_new)(struct afz_book *book))
+{
+        const char *path = secure_getenv(AFZ_BOOK_SOCKET);
+        long page = sysconf(_SC_PAGESIZE);
+        if (!path || path[0] != '/' || strlen(path) >= sizeof state.keeper.sun_path)
+                return;
+        void *life = (void *)syscall(SYS_mmap, NULL, (size_t)page, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, (off_t)0);
+        if (life == MAP_FAILED)
+                return;
+        state.wipes = madvise(life, (size_t)page, MADV_WIPEONFORK) == 0;
+        state.life = life;
+        state.on_new = on_new;
+        state.keeper.sun_family = AF_UNIX;
+        strcpy(state.keeper.sun_path, path);
+        strncpy(state.program, program_invocation_short_name, sizeof state.program - 1);
+        atomic_store(&state.wanted, 1);
+        int new_one = 0;
+        if (afz_book_mine(&new_one))
+                (void)pthread_atfork(NULL, NULL, forked);
+}
+
+void afz_keeper_end(void)
+{
+        struct afz_book *book = afz_book_seen();
+        if (book && afz_book_is_mine())
+                atomic_store(&book->state, AFZ_BOOK_CLOSED);
+}

@@ -1,0 +1,144 @@
+#ifndef AFZ_PROBE_H
+#define AFZ_PROBE_H
+/* The probe: a library that is loaded ahead of a program (LD_PRELOAD), sees its allocations pass,
+ * and writes down one of many (wire.h). It uses libc alone, allocates nothing, takes no lock, and
+ * when a table is full it drops and counts.
+ *
+ *   hooks*.c   the functions that it stands in for; each passes on, and counts bytes down
+ *   sample.c   which allocation is looked at, and for how much it stands
+ *   keeper.c   gets the book from the keeper, in each process its own
+ *   book.c     sites, blocks and names in it
+ *   module.c   what is loaded
+ *   stack.c    where the program stands: native frames (unwind.c, cfi.c) and Python's (py.c)
+ *
+ * Everything that a hook calls may run in a signal handler's way, on a small stack, before main(),
+ * after fork() and while any lock of libc is held: no stdio, no malloc, no dlsym, no large arrays.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "antifreeze/wire.h"
+
+/* What is not exported is reached without a detour. */
+#pragma GCC visibility push(hidden)
+
+#define AFZ_HOT       __attribute__((hot))
+#define AFZ_COLD      __attribute__((cold, noinline))
+#define AFZ_EXPORT    __attribute__((visibility("default")))
+#define AFZ_RARELY(x) ((int)__builtin_expect(!!(x), 0))
+/* In the static block of each thread: reading it is one instruction and never allocates. */
+#define AFZ_TLS __thread __attribute__((tls_model("initial-exec")))
+
+/* ---- sample.c ---- */
+
+enum { AFZ_LARGE_BYTES = 1 << 20 }; /* from here on every block is written down */
+
+/* What a thread knows. Bytes until the next sample are left_bytes + later_bytes, of which
+ * left_bytes is at least 0 and always less than AFZ_LARGE_BYTES: so that one comparison with a
+ * block's size finds both a sample that is due and a large block. */
+struct afz_sampler {
+        int64_t left_bytes, later_bytes;
+        uint64_t seed;   /* 0: not begun */
+        uint32_t inside; /* the probe is at work in this thread */
+};
+
+/* Draws the first distance. */
+void afz_sample_begin(struct afz_sampler *sampler, uint64_t seed, uint64_t mean_bytes);
+
+/* A block that is larger than left_bytes: takes it off. Whether it is a sample; then its weight. Of
+ * a sampler that has begun. */
+struct afz_draw {
+        int sampled;
+        uint64_t weight_bytes;
+};
+struct afz_draw afz_sample_draw(struct afz_sampler *sampler, uint64_t size_bytes,
+                                uint64_t mean_bytes);
+
+/* ---- keeper.c ---- */
+
+/* Once, before main(): asks for a book if there is a keeper. on_new is called with each book of
+ * this process and its children, before it is seen. */
+void afz_keeper_start(void (*on_new)(struct afz_book *book));
+
+/* The book of this very process, or NULL: there is none, and none is to be had. Asks for one in
+ * the child of a fork, once; *ret_new is set then. */
+struct afz_book *afz_book_mine(int *ret_new);
+
+/* The book if there is one, whosever it is (a child that was cloned without fork() may still have
+ * its parent's): for the first look of free(). */
+extern struct afz_book *_Atomic afz_book_now;
+static inline struct afz_book *afz_book_seen(void)
+{
+        return atomic_load_explicit(&afz_book_now, memory_order_acquire);
+}
+
+/* 1: the book that is seen is this process's own. */
+int afz_book_is_mine(void);
+
+int afz_pid(void); /* getpid(), remembered */
+uint64_t afz_now_ns(void);
+void afz_keeper_end(void); /* the process ends by itself */
+
+/* ---- book.c ---- */
+
+/* Once, after it was handed over. */
+void afz_book_prepare(struct afz_book *book);
+
+/* Adds one sentence to what is not seen here. */
+void afz_book_say(struct afz_book *book, const char *sentence);
+
+/* The site of a stack. Never fails: without room, the kind's site without a stack. */
+unsigned afz_book_site(struct afz_book *book, enum afz_site_kind kind, const uint64_t *frame,
+                       unsigned frames);
+
+/* A text of at most 255 bytes; where it lies in units of 4 bytes, each text once. 0 ("?"): no room.
+ */
+uint32_t afz_book_name(struct afz_book *book, const char *text);
+
+/* A sampled block. site < 0: none. */
+struct afz_taken {
+        int site;
+        int large; /* counted, not estimated */
+        uint64_t size_bytes, weight_bytes, born;
+};
+
+void afz_book_add(struct afz_book *book, unsigned site, uint64_t at, uint64_t size_bytes,
+                  uint64_t weight_bytes);
+/* Takes a block out that may be there, so that it can be put back. */
+struct afz_taken afz_book_take(struct afz_book *book, uint64_t at);
+void afz_book_put_back(struct afz_book *book, uint64_t at, const struct afz_taken *taken);
+
+/* Where the filter has an address. As it is, without a hash: it is asked at every free, and so
+ * neighbours in the heap are neighbours in a cache line. */
+static inline unsigned afz_filter_at(uint64_t at)
+{
+        return (uint16_t)(at >> 4);
+}
+_Static_assert(AFZ_BOOK_FILTER == 1 << 16, "as many as a uint16_t has");
+
+/* The filter of the book that is seen, or one that is empty. */
+extern _Atomic uint8_t *_Atomic afz_filter_now;
+
+/* Whether a block may be there: two loads. */
+static inline int afz_book_may_have(uint64_t at)
+{
+        const _Atomic uint8_t *filter = atomic_load_explicit(&afz_filter_now, memory_order_relaxed);
+        return atomic_load_explicit(&filter[afz_filter_at(at)], memory_order_relaxed) != 0;
+}
+
+/* ---- stack.c ---- */
+
+void afz_stack_start(void);                     /* once, before main(), in the main thread */
+void afz_stack_new_book(struct afz_book *book); /* in the child, before the book is seen */
+
+/* An allocator whose blocks are counted by a hook: what the code around this address maps is not
+ * counted again. Only before main(). */
+void afz_stack_add_allocator(const void *code);
+
+/* Where the calling thread stands, innermost first, without the probe's own frames; how many. -1:
+ * an allocator that maps memory for blocks which are counted. */
+int afz_stack_take(struct afz_book *book, enum afz_site_kind kind, uint64_t *ret, unsigned cap);
+
+#pragma GCC visibility pop
+
+#endif
