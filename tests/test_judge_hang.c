@@ -37,6 +37,7 @@ struct hang {
         uint32_t gap_s;      /* of the recording, at the start of the quiet */
         uint32_t steps;      /* that came before, each 200 ms */
         uint32_t wakes_s;    /* works again for the last so many seconds */
+        unsigned stirs_s;    /* so long before its end it used 0.3 s at once */
         const char *stack;   /* a mark in the quiet */
         unsigned below;      /* the root was started by this one */
         struct afz_end end;
@@ -72,6 +73,10 @@ static const struct hang hangs[] = {
          .end = {AFZ_END_EXIT, 124}, .says = "hang:deadlock"},
         {"it stirs when it is ended", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .wakes_s = 4,
          .says = "hang:deadlock"},
+        {"Ctrl-C half a minute before it is killed", SLEEPS_, .one = {MAIN_("futex_do_wait")},
+         .stirs_s = 30, .says = "hang:deadlock"},
+        {"the same, and it goes on", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .stirs_s = 30,
+         .end = {AFZ_END_RUNNING, -1}},
         {"it went on working", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .wakes_s = 30},
         {"a watchdog thread ticks", SLEEPS_, .one = {MAIN_("futex_do_wait")}, .quiet_cores = 0.005,
          .says = "hang:deadlock"},
@@ -161,7 +166,8 @@ static void fly_hang(struct afz_flight *f, const struct hang *h)
         f->head.cores = 2;
         for (uint32_t t = 0; t < end_ms; t += 100) {
                 bool quiet = t >= quiet_ms && t + h->wakes_s * 1000 < end_ms;
-                cpu += quiet ? h->quiet_cores * 1e8 : 1e8;
+                bool stirs = h->stirs_s && t + h->stirs_s * 1000 == end_ms;
+                cpu += quiet && !stirs ? h->quiet_cores * 1e8 : stirs ? 3e8 : 1e8;
                 bytes += quiet ? h->quiet_bytes / 10 : 1e5;
                 if (h->gap_s && t >= quiet_ms && t < quiet_ms + h->gap_s * 1000)
                         continue;
@@ -273,6 +279,26 @@ static const struct stacks stacks[] = {
            AGAIN_}},
          0.92,
          "at train.py:23 in main()",
+         NULL},
+        {"join() on two threads that lock each other out",
+         {{0, 0, "futex_do_wait, slept 5 times" LIB_ PY_("30", "main"), AGAIN_},
+          {0, 1, "futex_do_wait, slept 2 times" PY_("16", "worker"), AGAIN_},
+          {0, 2, "futex_do_wait, slept 2 times" PY_("11", "other"), AGAIN_}},
+         0.92,
+         "its threads waiting for a lock, at train.py:11 in other()",
+         NULL},
+        {"alone with a lock that it took twice",
+         {{0, 0, "futex_do_wait, slept 5 times" PY_("30", "main"), AGAIN_}},
+         0.92,
+         "its only thread waiting for a lock, at train.py:30 in main()",
+         NULL},
+        {"alone at an event: a signal may set it",
+         {{0, 0,
+           "futex_do_wait, slept 5 times\npython: /usr/lib/python3.11/threading.py:327 in "
+           "Condition.wait" PY_("30", "main"),
+           AGAIN_}},
+         0.70,
+         "its only thread waiting for a lock, at train.py:30 in main()",
          NULL},
         {"an alarm clock that has not rung",
          {{0, 0, "futex_do_wait, slept 5 times" LIB_, AGAIN_},
@@ -427,7 +453,7 @@ static void test_hang_words(void **state)
         assert_string_equal(
                 v->summary,
                 "it hung: all of it slept for 1 min 40 s, its threads waiting for a lock");
-        assert_true(has_word(v, "trainer (main) (process 100) waits for a lock (futex_do_wait)"));
+        assert_true(has_word(v, "trainer (main, process 100) waits for a lock (futex_do_wait)"));
         assert_int_equal(v->level, AFZ_LEVEL_WARN);
         afz_flight_done(&f);
 }

@@ -422,6 +422,7 @@ static void test_axes(void **state)
                 {AFZ_REPORT_BYTES, 4.0 * 1073741824, 5, 1.0 * 1073741824, "2 GB"},
                 {AFZ_REPORT_BYTES, 96.0 * 1073741824, 5, 20.0 * 1073741824, "40 GB"},
                 {AFZ_REPORT_BYTES, 700.0 * 1048576, 5, 200.0 * 1048576, "400 MB"},
+                {AFZ_REPORT_BYTES, 1.0 * 1073741824, 5, 0.2 * 1073741824, "0.4 GB"},
                 {AFZ_REPORT_PERCENT, 0.1, 3, 0.05, "10 %"},
                 {AFZ_REPORT_PERCENT, 1, 3, 0.5, "100 %"},
                 {AFZ_REPORT_CORES, 8, 3, 5, "10"},
@@ -434,7 +435,8 @@ static void test_axes(void **state)
                 double step = afz_report_step(rows[i].unit, rows[i].most, rows[i].ticks);
                 if (fabs(step / rows[i].step - 1) > 1e-6)
                         fail_msg("row %zu: a step of %g", i, step);
-                assert_string_equal(afz_report_tick(buf, rows[i].unit, 2 * step), rows[i].label);
+                assert_string_equal(afz_report_tick(buf, rows[i].unit, 2 * step, rows[i].most),
+                                    rows[i].label);
         }
         assert_int_equal(afz_report_time_step(29600, 8), 5000);
         assert_int_equal(afz_report_time_step(86400000, 8), 3 * 3600000);

@@ -326,7 +326,7 @@ def test_only_recording():
         check("cut off", "that is cut off" in w.why("only").stdout, w.why("only"))
         with open(w.at("only/flight.afz"), "wb") as f:
             f.write(b"hello")
-        one_line("no recording at all", w.why("only"), "no run 'only'")
+        one_line("no recording at all", w.why("only"), "only is neither a run's folder nor a recording")
 
 
 for test in (test_no_runs, test_ended, test_paste, test_explain, test_end_of_run, test_demo_time, test_watch_run, test_live, test_lost, test_killed_anywhere, test_run_dir, test_no_state_folder,

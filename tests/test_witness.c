@@ -223,6 +223,21 @@ static void test_it_goes(void **state)
         prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+/* One that does not even hear that it is killed is not waited for: nobody would be told what it had
+ * found. (If it is faster than we are, it has ended by itself.) */
+static void test_it_is_given_up(void **state)
+{
+        const struct afz_env *env = *state;
+        struct afz_witness *w;
+        pid_t job = start_job();
+        assert_int_equal(afz_witness_start(env, &job, 1, &w), 0);
+        assert_true(afz_witness_ended(w, afz_clock_ns(CLOCK_MONOTONIC) + 60 * S));
+        afz_witness_free(w);
+        end_job(job);
+        while (waitpid(-1, NULL, 0) > 0)
+                ;
+}
+
 int main(void)
 {
         struct afz_env env;
@@ -234,6 +249,7 @@ int main(void)
                 cmocka_unit_test(test_spends_little),
                 cmocka_unit_test_prestate(test_it_tells, &env),
                 cmocka_unit_test_prestate(test_it_goes, &env),
+                cmocka_unit_test_prestate(test_it_is_given_up, &env),
         };
         int r = cmocka_run_group_tests(tests, NULL, NULL);
         afz_env_done(&env);

@@ -104,8 +104,6 @@ static bool was_let_go(int go_fd, pid_t parent)
                 n = read(go_fd, &word, 1);
         while (n < 0 && errno == EINTR);
         (void)prctl(PR_SET_PDEATHSIG, 0);
-        /* Where Yama lets only ancestors look into a process: our helpers may, at its stacks. */
-        (void)prctl(PR_SET_PTRACER, parent);
         return n == 1;
 }
 
@@ -114,6 +112,8 @@ static _Noreturn void child(const struct afz_spawn_plan *plan, char **env, int g
 {
         if (!was_let_go(go_fd, parent))
                 _exit(EXIT_CANNOT_RUN);
+        if (plan->looker > 0)
+                (void)prctl(PR_SET_PTRACER, (unsigned long)plan->looker, 0UL, 0UL, 0UL);
         for (unsigned i = 0; i < plan->limits; i++)
                 (void)setrlimit((__rlimit_resource_t)plan->limit[i].resource,
                                 &plan->limit[i].value);

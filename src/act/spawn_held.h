@@ -32,6 +32,8 @@ struct afz_spawn_plan {
                                          * the same name; NULL: none */
         const struct afz_spawn_limit *limit;
         unsigned limits;
+        pid_t looker; /* may read its memory, and so may who descends from it, where Yama lets only
+                       * ancestors; 0: nobody. Not ourselves: CMD's own children descend from us */
 };
 
 struct afz_spawn {

@@ -129,7 +129,7 @@ static const struct afz_option rows[] = {
          .offset = offsetof(struct options, time_ns),
          .min = S,
          .max = 3600 * S,
-         .default_text = "60s",
+         .default_text = "100s",
          .help = "End the trainer after this time; some pitfalls never end by themselves. That is "
                  "no "
                  "failure: the exit status is 0."},
@@ -139,7 +139,7 @@ static const struct afz_option rows[] = {
 static const struct options defaults = {
         .budget = {.bytes = BUDGET_BYTES},
         .every_ns = 2 * S,
-        .time_ns = 60 * S,
+        .time_ns = 100 * S, /* a hang is called one after 60 s */
 };
 
 static const struct afz_operand operands[] = {

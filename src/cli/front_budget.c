@@ -167,11 +167,12 @@ int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish
         if (r.inside[0] && order->best_tier == AFZ_TIER_SCOPE)
                 order->best_tier = AFZ_TIER_CGROUP2;
         if (err < 0) {
-                afz_front_say(style, NULL, "failed", "cannot make the run%s%s: %s",
-                              wish->run_dir ? " in " : "", wish->run_dir ? wish->run_dir : "",
+                bool above = wish->run_dir && err == -ENOENT; /* what lies above is never made */
+                afz_front_say(style, NULL, "failed", "cannot make the run: %s%s",
                               r.why[0] ? r.why
                               : why[0] ? why
-                                       : strerror(-err));
+                                       : strerror(-err),
+                              above ? " (make the folder above it first)" : "");
                 return AFZ_EXIT_OWN;
         }
         if (err > 0)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "history.h"
@@ -74,6 +75,10 @@ int afz_operand_run(const char *text, struct afz_run_ref *ret)
         if (r == -ENOENT && text[0] && strspn(text, "0123456789") == strlen(text))
                 return afz_fail(AFZ_EXIT_USAGE,
                                 "no living run has a process %.48s (an ID is never digits alone)",
+                                text);
+        if (r == -ENOENT && access(text, F_OK) == 0)
+                return afz_fail(AFZ_EXIT_USAGE,
+                                "%.200s is neither a run's folder nor a recording (flight.afz)",
                                 text);
         if (r == -ENOENT)
                 return afz_fail(AFZ_EXIT_USAGE,

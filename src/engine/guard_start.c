@@ -127,6 +127,7 @@ static int spawn(struct afz_guard *g)
                 .environ_add = variables,
                 .limit = &limit,
                 .limits = 1,
+                .looker = afz_scout_pid(g->scout),
         };
         afz_guard_signals_forget(g);
         return afz_spawn_start(&plan, &g->spawn);

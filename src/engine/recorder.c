@@ -185,6 +185,10 @@ int afz_recorder_join(struct afz_recorder *r)
         int err = afz_recorder_map_far(r);
         if (err >= 0)
                 err = afz_lane_join(&r->scout);
+        if (err >= 0) { /* what it forks has no business there */
+                (void)madvise(r->shared, NEAR_BYTES, MADV_DONTFORK);
+                (void)madvise(r->far, FAR_BYTES, MADV_DONTFORK);
+        }
         return err;
 }
 

@@ -38,6 +38,7 @@ _Noreturn static void be_scout(const struct afz_scout *scout, int root_fd, pid_t
                 _exit(0);
         afz_quiet_process("afz-scout");
         (void)afz_recorder_join(scout->recorder); /* if it cannot, it looks all the same */
+        (void)madvise(scout->shared, sizeof *scout->shared, MADV_DONTFORK); /* the witness */
         afz_quiet_fds(&root_fd, 1);
         if (open_env(&env) < 0)
                 _exit(1);

@@ -48,7 +48,8 @@ struct afz_witness;
 int afz_witness_start(const struct afz_env *env, const pid_t *pids, size_t n,
                       struct afz_witness **ret);
 
-/* Whether it has ended, or was killed because it took too long. Never waits. */
+/* Whether it has ended, or was killed because it took too long (one that even then stays, because
+ * the kernel holds it, counts as ended). Never waits. */
 bool afz_witness_ended(struct afz_witness *witness, uint64_t now_ns);
 
 /* Once it has ended: calls `put` with each text; code is pid << 32 | tid. Returns how many. */

@@ -12,7 +12,7 @@ static const struct {
 } at = {
         .piece_ns = 2500 * AFZ_NS_PER_MS,
         .cores = 0.02,
-        .worked_ns = 250 * AFZ_NS_PER_MS,
+        .worked_ns = 10 * AFZ_NS_PER_MS, /* what starting an interpreter takes; sleep(1): 1 ms */
         /* The first: a checkpoint or a download may pause as long, and costs one look. The second
          * comes just before a hang is called one (60 s), to tell who has not moved since. */
         .look_ns = {20 * AFZ_NS_PER_S, 55 * AFZ_NS_PER_S},

@@ -10,8 +10,13 @@
 #include "py_stack.h"
 #include "thread_wait.h"
 
-/* So that a deep native stack leaves room for the Python frames below it. */
-enum { NATIVE_BYTES = 2000, PYTHON_FRAMES = 32 };
+enum {
+        NATIVE_BYTES = 2000, /* so that a deep native stack leaves room for the Python frames */
+        FRAMES_BYTES = 3900, /* all of them leave room for what finish() adds; the report shows
+                              * 4000 bytes */
+        PYTHON_FRAMES = 32,
+};
+_Static_assert(FRAMES_BYTES + 100 < AFZ_WITNESS_TEXT_CAP, "finish() has no room");
 
 /* One process, and what its frames are read with. */
 struct place {
@@ -42,17 +47,19 @@ struct look {
 
 /* ---- the text of one thread ---- */
 
-/* Adds a line, whole or not at all. */
-__attribute__((format(printf, 3, 4))) static void add(char *text, size_t cap, const char *format,
+/* Adds a line, whole or not at all; whether it did. */
+__attribute__((format(printf, 3, 4))) static bool add(char *text, size_t cap, const char *format,
                                                       ...)
 {
         size_t len = strlen(text);
         va_list args;
         va_start(args, format);
-        int n = len < cap ? vsnprintf(text + len, cap - len, format, args) : 0;
+        int n = len < cap ? vsnprintf(text + len, cap - len, format, args) : -1;
         va_end(args);
-        if (n < 0 || (size_t)n >= cap - len)
-                text[len] = '\0';
+        if (n >= 0 && (size_t)n < cap - len)
+                return true;
+        text[len] = '\0';
+        return false;
 }
 
 /* Below this all that follows is the interpreter calling itself, and Python's frames tell it. */
@@ -75,8 +82,9 @@ static int add_native(const struct place *p, const struct afz_thread_look *t, bo
                 if (!named && i > 0 && !frame[i - 1].function[0] &&
                     strcmp(frame[i].module, frame[i - 1].module) == 0)
                         continue; /* one "?" of a library says as much as three */
-                add(text, NATIVE_BYTES, "\n%s (%s)", named ? frame[i].function : "?",
-                    frame[i].module[0] ? frame[i].module : "?");
+                if (!add(text, NATIVE_BYTES, "\n%s (%s)", named ? frame[i].function : "?",
+                         frame[i].module[0] ? frame[i].module : "?"))
+                        break; /* a hole would make callers of who never called */
         }
         return n;
 }
@@ -86,11 +94,12 @@ static void add_frames(const struct place *p, const struct afz_thread_look *t, c
         struct afz_py_frame frame[PYTHON_FRAMES];
         int python = p->py ? afz_py_thread(p->py, t->tid, frame, PYTHON_FRAMES) : 0;
         int native = add_native(p, t, python > 0, text);
-        for (int i = 0; i < python; i++)
-                add(text, AFZ_WITNESS_TEXT_CAP, "\npython: %s:%d in %s", frame[i].file,
-                    frame[i].line, frame[i].function);
+        bool room = true;
+        for (int i = 0; i < python && room; i++)
+                room = add(text, FRAMES_BYTES, "\npython: %s:%d in %s", frame[i].file,
+                           frame[i].line, frame[i].function);
         if (native <= 0 && python <= 0 && p->native_error && t->tid == p->pid)
-                add(text, AFZ_WITNESS_TEXT_CAP, "\n(%s)",
+                add(text, FRAMES_BYTES, "\n(%s)",
                     p->native_error == -ENOTSUP ? "frames are not known: libdw is not here"
                                                 : "frames are not known: they may not be read");
 }

@@ -162,6 +162,19 @@ bool afz_stand_where(const char *text, struct afz_where *ret)
         return false;
 }
 
+bool afz_stand_is_own(const char *text)
+{
+        struct afz_span file, function;
+        uint64_t number;
+        for (const char *p = text; *p; p += strspn(p, "\n")) {
+                struct afz_span line = first_line(p);
+                p += line.n;
+                if (afz_span_starts(line, "python: "))
+                        return take_place(line, &file, &number, &function) && is_users(file);
+        }
+        return false;
+}
+
 const char *afz_where_file(const struct afz_where *where)
 {
         const char *slash = strrchr(where->file, '/');

@@ -42,6 +42,9 @@ const struct afz_stand *afz_stands_main(const struct afz_stands *stands, uint64_
  * library or what was installed. False: there is none. */
 bool afz_stand_where(const char *text, struct afz_where *ret);
 
+/* Whether the innermost line of Python is the user's own: what it waits for, it asked for there. */
+bool afz_stand_is_own(const char *text);
+
 /* The stack in one line, innermost first: "futex_do_wait < train.py:33 in worker < train.py:50 in
  * main". */
 void afz_stand_tell(const char *text, char *buf, size_t cap);

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "count_of.h"
+#include "hang_spin.h"
 #include "hang_stacks.h"
 #include "hang_steps.h"
+#include "hang_worker.h"
 #include "judge_words.h"
 #include "judges.h"
 #include "role.h"
@@ -20,35 +22,31 @@
 #include "wait_kind.h"
 
 static const struct {
-        uint32_t asleep_ms;      /* without work, before it is a hang */
-        uint32_t orphaned_ms;    /* the same after the end of a worker */
-        uint32_t tail_ms;        /* before the end, in which it may stir again */
-        double cores;            /* below which it does no work */
-        double bytes_per_s;      /* read and written, below which it moves nothing */
-        double gpu_busy;         /* share of time, from which on the GPU works for it */
-        double held;             /* share of time, from which on it was held in a state */
-        int64_t worked_ns;       /* core time before, from which on it had been working */
-        double mattered;         /* share of the job's core time, from which on a process counts */
-        uint32_t near_ms;        /* a worker's end and the beginning of the quiet */
-        uint32_t spin_ms;        /* busy without a step, before it is one */
-        double spin_cores;       /* used */
-        double spin_flat;        /* share by which its memory may move meanwhile */
-        int64_t spin_flat_bytes; /* or this much */
+        uint32_t asleep_ms;    /* without work, before it is a hang */
+        uint32_t orphaned_ms;  /* the same after the end of a worker */
+        uint32_t tail_ms;      /* before the end, in which it may stir again */
+        uint32_t long_tail_ms; /* the same, where it has ended since and stirred only a little */
+        int64_t stir_ns;       /* core time that is a little */
+        double cores;          /* below which it does no work */
+        double bytes_per_s;    /* read and written, below which it moves nothing */
+        double gpu_busy;       /* share of time, from which on the GPU works for it */
+        double held;           /* share of time, from which on it was held in a state */
+        int64_t worked_ns;     /* core time before, from which on it had been working */
+        double mattered;       /* share of the job's core time, from which on a process counts */
+        uint32_t near_ms;      /* a worker's end and the beginning of the quiet */
 } at = {
-        .asleep_ms = 60000,   /* checkpoints, downloads and compilers pause for some ten seconds */
-        .orphaned_ms = 30000, /* a pool starts another worker within a second */
-        .tail_ms = 15000,     /* Ctrl-C, its clean-up, and the grace before a kill */
-        .cores = 0.02,        /* watchdog threads that wake each second use less than 1 % */
-        .bytes_per_s = 4096,  /* a page a second: heartbeats, log lines */
-        .gpu_busy = 0.30,     /* a desktop alone keeps it at ten per cent */
-        .held = 0.20,         /* who takes a stack stops it for a moment */
-        .worked_ns = 250000000,      /* 0.25 s: more than starting an interpreter takes */
-        .mattered = 0.10,            /* trackers, launchers and shells have next to none */
-        .near_ms = 15000,            /* the rest works off what is queued first */
-        .spin_ms = 120000,           /* an evaluation between two steps may take a minute */
-        .spin_cores = 0.90,          /* one thread at full speed */
-        .spin_flat = 0.01,           /* 1 %: work allocates */
-        .spin_flat_bytes = 16 << 20, /* 16 MiB */
+        .asleep_ms = 60000,    /* checkpoints, downloads and compilers pause for some ten seconds */
+        .orphaned_ms = 30000,  /* a pool starts another worker within a second */
+        .tail_ms = 15000,      /* Ctrl-C, its clean-up, and the grace before a kill */
+        .long_tail_ms = 60000, /* Ctrl-C, no answer, another one, and then a kill */
+        .stir_ns = 500000000,  /* 0.5 s: a traceback; not work */
+        .cores = 0.02,         /* watchdog threads that wake each second use less than 1 % */
+        .bytes_per_s = 4096,   /* a page a second: heartbeats, log lines */
+        .gpu_busy = 0.30,      /* a desktop alone keeps it at ten per cent */
+        .held = 0.20,          /* who takes a stack stops it for a moment */
+        .worked_ns = 250000000, /* 0.25 s: more than starting an interpreter takes */
+        .mattered = 0.10,       /* trackers, launchers and shells have next to none */
+        .near_ms = 15000,       /* the rest works off what is queued first */
 };
 
 /* ---- the quiet ---- */
@@ -90,16 +88,29 @@ static uint32_t sooner(uint32_t a, uint32_t b)
         return a < b ? a : b;
 }
 
+/* Who presses Ctrl-C wakes a job that hangs, and may need a minute to find that it hangs on. */
+static uint32_t tail_ms_of(const struct scene *s)
+{
+        const struct afz_column *cpu = afz_track_column(s->job, AFZ_JOB_CPU);
+        uint32_t last_ms = s->job->last_ms;
+        int64_t before, after;
+        bool little = s->over && last_ms > at.long_tail_ms &&
+                      afz_column_last(cpu, last_ms - at.long_tail_ms, &before) &&
+                      afz_column_last(cpu, UINT32_MAX, &after) && before >= 0 && after >= before &&
+                      after - before < at.stir_ns;
+        return little ? at.long_tail_ms : at.tail_ms;
+}
+
 /* Neither core time nor bytes. A counter that is missing makes us silent. */
 static bool find_quiet(struct scene *s)
 {
         static const enum afz_metric moves[] = {AFZ_JOB_READ_CALLS, AFZ_JOB_WRITE_CALLS,
                                                 AFZ_JOB_READ, AFZ_JOB_WRITTEN};
-        s->quiet =
-                afz_column_quiet(afz_track_column(s->job, AFZ_JOB_CPU), at.cores * 1e9, at.tail_ms);
+        uint32_t tail_ms = tail_ms_of(s);
+        s->quiet = afz_column_quiet(afz_track_column(s->job, AFZ_JOB_CPU), at.cores * 1e9, tail_ms);
         for (size_t i = 0; i < AFZ_COUNT_OF(moves); i++) {
                 struct afz_quiet q = afz_column_quiet(afz_track_column(s->job, moves[i]),
-                                                      at.bytes_per_s, at.tail_ms);
+                                                      at.bytes_per_s, tail_ms);
                 if (q.cut == AFZ_QUIET_UNKNOWN)
                         return false;
                 if (q.from_ms > s->quiet.from_ms) /* it moved when it used no core: that cut it */
@@ -280,6 +291,13 @@ static bool end_fits(const struct afz_case *c)
         return end->how != AFZ_END_EXIT || end->code == 124 || end->code > 128;
 }
 
+/* Who was seen so twice need not have worked much: a small program locks itself out at once. */
+static bool is_seen_locked(const struct scene *s)
+{
+        return s->main_stand && s->main_stand->stood && afz_wait_is_kin(s->main_stand->wait) &&
+               s->unclear == 0;
+}
+
 static bool set_scene(const struct afz_case *c, struct scene *s)
 {
         *s = (struct scene){.flight = c->flight,
@@ -289,10 +307,10 @@ static bool set_scene(const struct afz_case *c, struct scene *s)
                 return false;
         if (!afz_column_last(afz_track_column(s->job, AFZ_JOB_CPU), s->quiet.from_ms,
                              &s->worked_ns) ||
-            s->worked_ns < at.worked_ns || !look_at_processes(s))
+            !look_at_processes(s))
                 return false;
         look_at_stacks(s);
-        return true;
+        return s->worked_ns >= at.worked_ns || is_seen_locked(s);
 }
 
 /* ---- words ---- */
@@ -322,22 +340,33 @@ static void note_waits(struct afz_verdict *v, const struct scene *s)
                 if (!matters && proc != s->main)
                         continue;
                 told++;
-                afz_verdict_note(v, "%.40s%s%s%s (process %llu) waits for %s (%.40s)", proc->name,
-                                 role[0] ? " (" : "", role, role[0] ? ")" : "",
-                                 (unsigned long long)proc->subject.id, words, proc->note);
+                afz_verdict_note(v, "%.40s (%s%sprocess %llu) waits for %s (%.40s)", proc->name,
+                                 role, role[0] ? ", " : "", (unsigned long long)proc->subject.id,
+                                 words, proc->note);
         }
 }
 
-/* Where the main thread stood, and another one that waits for its like. */
+/* Whom to tell of first: who waits by his own hand, the main thread, anybody who waits for his
+ * like.
+ */
+static int telling_turn(const struct scene *s, const struct afz_stand *stand)
+{
+        bool kin = afz_wait_is_kin(stand->wait);
+        if (kin && !stand->timed && afz_stand_is_own(stand->mark->text))
+                return 0;
+        if (stand == s->main_stand)
+                return 1;
+        return kin || !s->main_stand ? 2 : -1;
+}
+
 static void note_stacks(struct afz_verdict *v, const struct scene *s)
 {
         int told = 0;
-        for (int main = 1; main >= 0; main--)
-                for (size_t i = 0; i < s->stands.count && told < 2; i++) {
+        for (int turn = 0; turn < 3; turn++)
+                for (size_t i = 0; i < s->stands.count && told < 3; i++) {
                         const struct afz_stand *stand = &s->stands.one[i];
                         char line[150];
-                        if ((stand == s->main_stand) != main || !stand->mark->text[0] ||
-                            (!main && s->main_stand && !afz_wait_is_kin(stand->wait)))
+                        if (telling_turn(s, stand) != turn || !stand->mark->text[0])
                                 continue;
                         told++;
                         afz_stand_tell(stand->mark->text, line, sizeof line);
@@ -347,19 +376,33 @@ static void note_stacks(struct afz_verdict *v, const struct scene *s)
                 }
 }
 
-/* The line of the user's own program: of the main thread of the program itself, of the process that
- * had worked most, of anybody who waits for his like. */
+/* The line of the user's own program. Best is where somebody waits by his own hand (`with lock:`),
+ * the main thread first: a thread in join() waits for him. Else of the main thread of the program
+ * itself, of the process that had worked most, of anybody who waits for his like. */
+static bool fits_turn(const struct scene *s, const struct afz_stand *stand, int turn)
+{
+        bool main = stand->tid == stand->pid && role_at(s, stand->pid) == AFZ_ROLE_MAIN;
+        bool kin = afz_wait_is_kin(stand->wait) && !is_bystander(s, stand->pid);
+        switch (turn) {
+        case 0:
+                return main && afz_stand_is_own(stand->mark->text);
+        case 1:
+                return kin && !stand->timed && afz_stand_is_own(stand->mark->text);
+        case 2:
+                return main;
+        case 3:
+                return stand == s->main_stand;
+        default:
+                return kin;
+        }
+}
+
 static void find_where(const struct scene *s, struct afz_where *ret)
 {
-        for (int turn = 0; turn < 3; turn++)
+        for (int turn = 0; turn < 5; turn++)
                 for (size_t i = 0; i < s->stands.count; i++) {
                         const struct afz_stand *stand = &s->stands.one[i];
-                        bool fits = turn == 0 ? stand->tid == stand->pid &&
-                                                        role_at(s, stand->pid) == AFZ_ROLE_MAIN
-                                    : turn == 1 ? stand == s->main_stand
-                                                : afz_wait_is_kin(stand->wait) &&
-                                                          !is_bystander(s, stand->pid);
-                        if (fits && afz_stand_where(stand->mark->text, ret))
+                        if (fits_turn(s, stand, turn) && afz_stand_where(stand->mark->text, ret))
                                 return;
                 }
 }
@@ -372,35 +415,6 @@ static void note_step(struct afz_verdict *v, const struct afz_steps *st)
 }
 
 /* ---- hang:worker-dead ---- */
-
-/* How a worker's end shows. */
-static const char *end_of_worker(const struct afz_flight *flight, const struct afz_track *proc)
-{
-        for (size_t i = 0; i < flight->marks; i++) {
-                const struct afz_mark *m = &flight->mark[i];
-                if (m->kind != AFZ_MARK_EVENT ||
-                    (uint64_t)(m->code & UINT32_MAX) != proc->subject.id)
-                        continue;
-                if (m->code >> 32 == AFZ_EVENT_OOM_KILL)
-                        return "was killed by the kernel for memory";
-                if (m->code >> 32 == AFZ_EVENT_SEGFAULT)
-                        return "crashed";
-        }
-        int64_t state;
-        bool zombie = afz_column_last(afz_track_column(proc, AFZ_PROC_STATE), UINT32_MAX, &state) &&
-                      (state == 'Z' || state == 'X');
-        return zombie ? "ended, and nobody asked how" : "vanished";
-}
-
-/* When it stopped living: for a zombie, when it became one. */
-static uint32_t died_ms(const struct afz_track *proc)
-{
-        const struct afz_column *state = afz_track_column(proc, AFZ_PROC_STATE);
-        for (size_t i = 0; state && i < state->count; i++)
-                if (state->point[i].most == 'Z' || state->point[i].most == 'X')
-                        return state->point[i].t_ms;
-        return proc->last_ms;
-}
 
 /* A worker that was gone when the quiet began, while others of its kind lived on or its end is
  * known to have been violent or unnoticed. When all go together, the work was done. */
@@ -416,10 +430,10 @@ static const struct afz_track *dead_worker(const struct scene *s, unsigned *ret_
                         left++;
                         continue;
                 }
-                uint32_t died = died_ms(proc);
+                uint32_t died = afz_worker_died_ms(proc);
                 if (died + at.near_ms < s->quiet.from_ms || died > s->quiet.from_ms + at.near_ms)
                         continue;
-                bool violent = strcmp(end_of_worker(s->flight, proc), "vanished") != 0;
+                bool violent = strcmp(afz_worker_end(s->flight, proc), "vanished") != 0;
                 gone++;
                 if (!dead || (violent && !odd))
                         dead = proc;
@@ -435,7 +449,7 @@ static bool judge_worker(const struct scene *s, const struct afz_steps *st, stru
         const struct afz_track *dead = dead_worker(s, &left);
         if (quiet_ms(s) < at.orphaned_ms || !dead || s->main_wait == AFZ_WAIT_OUT)
                 return false;
-        const char *how = end_of_worker(s->flight, dead);
+        const char *how = afz_worker_end(s->flight, dead);
         bool known = strcmp(how, "vanished") != 0;
         struct afz_verdict *v =
                 afz_outcome_add(ret, "hang:worker-dead", AFZ_LEVEL_ACT, known ? 0.90 : 0.75);
@@ -452,7 +466,10 @@ static bool judge_worker(const struct scene *s, const struct afz_steps *st, stru
                  "num_workers=0 once; give the loader a time-out, so that it fails instead of "
                  "waiting");
         note_stretch(v, s);
-        afz_verdict_note(v, "%u of its workers still live and wait", left);
+        if (left > 0)
+                afz_verdict_note(v, "%u of its workers still live and wait", left);
+        else
+                afz_verdict_note(v, "none of its workers is left");
         note_waits(v, s);
         note_stacks(v, s);
         note_step(v, st);
@@ -483,12 +500,29 @@ static bool waits_inside(const struct scene *s, bool stopped)
         return false;
 }
 
+/* One thread is all there is: whoever it waits for has ended, or is itself, or a signal. */
+static bool is_lone(const struct scene *s)
+{
+        unsigned threads = 0;
+        for (size_t i = 0; i < s->stands.count; i++)
+                if (!is_bystander(s, s->stands.one[i].pid))
+                        threads += s->stands.one[i].threads;
+        return threads == 1 && s->relatives == 0;
+}
+
+/* A program that waits to be told to end by a signal does so at a Condition or an Event. */
+static bool may_wait_for_signal(const struct scene *s)
+{
+        return is_lone(s) && s->main_stand &&
+               strstr(s->main_stand->mark->text, " in Condition.wait");
+}
+
 /* How sure. Without steps or stacks only the main thread's wait is known, and another may wait for
  * the world: a server that nobody asks anything looks the same. */
 static double deadlock_confidence(const struct scene *s, bool stopped)
 {
         if (stopped || (s->main_stand && s->main_stand->stood && s->unclear == 0))
-                return 0.92;
+                return !stopped && may_wait_for_signal(s) ? 0.70 : 0.92;
         if (s->stands.count > 0 && s->unclear == 0)
                 return 0.80; /* one look only: it may have moved since */
         return quiet_ms(s) > 5 * at.asleep_ms ? 0.60 : 0.50;
@@ -496,21 +530,27 @@ static double deadlock_confidence(const struct scene *s, bool stopped)
 
 static void word_fix(const struct scene *s, struct afz_verdict *v)
 {
-        char begin[100];
+        char begin[100] = "";
         if (v->where.file[0])
                 snprintf(begin, sizeof begin, "; begin at %.60s:%d", afz_where_file(&v->where),
                          v->where.line);
-        else
+        else if (!s->over && !s->main_stand)
                 snprintf(begin, sizeof begin,
                          "; while it hangs, `py-spy dump --pid %llu` shows the lines of a Python "
                          "program",
                          (unsigned long long)s->main->subject.id);
         if (s->relatives > 0)
                 snprintf(v->fix, sizeof v->fix,
-                         "two sides wait for each other: empty queues before join(), take locks in "
-                         "one order, start workers with spawn instead of fork after threads were "
-                         "started%s",
+                         "two sides wait for each other, or for a worker that was killed: empty "
+                         "queues before join(), take locks in one order, start workers with spawn, "
+                         "not fork%s",
                          v->where.file[0] ? begin : "");
+        else if (is_lone(s))
+                snprintf(v->fix, sizeof v->fix,
+                         "only one thread is left: the one that should wake it has ended (with an "
+                         "error?)%s%s%s",
+                         s->main_wait == AFZ_WAIT_LOCK ? ", or a lock is taken twice" : "", begin,
+                         may_wait_for_signal(s) ? "; fine if it waits for a signal" : "");
         else
                 snprintf(v->fix, sizeof v->fix,
                          "two threads wait for each other: take locks in the same order "
@@ -533,67 +573,27 @@ static bool judge_deadlock(const struct scene *s, const struct afz_steps *st,
         find_where(s, &v->where);
         snprintf(v->summary, sizeof v->summary, "it %s for %s, %s waiting for %s%s",
                  s->over ? "hung: all of it slept" : "hangs: all of it has slept",
-                 LASTS(quiet_ms(s)), s->relatives > 0 ? "its processes" : "its threads",
+                 LASTS(quiet_ms(s)),
+                 s->relatives > 0 ? "its processes"
+                 : is_lone(s)     ? "its only thread"
+                                  : "its threads",
                  s->main_words, afz_where_words(&v->where, place, sizeof place));
         word_fix(s, v);
         note_stretch(v, s);
-        note_waits(v, s);
+        if (!s->main_stand) /* its stack says it too, and more */
+                note_waits(v, s);
         note_stacks(v, s);
         note_step(v, st);
         return true;
-}
-
-/* ---- hang:spin ---- */
-
-static bool is_flat(const struct afz_column *need, uint32_t from, uint32_t to)
-{
-        int64_t least, most;
-        if (!afz_column_least(need, from, to, &least) || !afz_column_most(need, from, to, &most))
-                return false;
-        return (double)most - (double)least <= (double)at.spin_flat_bytes ||
-               (double)most - (double)least <= at.spin_flat * (double)most;
-}
-
-static void judge_spin(const struct afz_case *c, const struct afz_steps *st,
-                       struct afz_outcome *ret)
-{
-        const struct afz_track *job = afz_flight_job(c->flight);
-        if (!job || !afz_steps_count(st) || job->last_ms < st->last_ms + at.spin_ms ||
-            !end_fits(c) || !afz_steps_stopped(st, job->last_ms))
-                return;
-        uint32_t from = st->last_ms + 1, to = job->last_ms;
-        double cores = afz_rate_or(afz_track_column(job, AFZ_JOB_CPU), from, to, 1e-9);
-        double in = afz_rate_or(afz_track_column(job, AFZ_JOB_READ_CALLS), from, to, 1);
-        double out = afz_rate_or(afz_track_column(job, AFZ_JOB_WRITE_CALLS), from, to, 1);
-        if (cores < at.spin_cores || in < 0 || out < 0 || in + out > at.bytes_per_s ||
-            afz_job_gpu_util(c->flight, from, to) >= at.gpu_busy ||
-            !is_flat(afz_flight_need(c->flight), from, to) || !afz_job_lived(c->flight, from, to))
-                return;
-        struct afz_verdict *v = afz_outcome_add(ret, "hang:spin", AFZ_LEVEL_WARN, 0.70);
-        if (!v)
-                return;
-        snprintf(v->summary, sizeof v->summary,
-                 "it turns in circles: no step for %s, though %.1f cores were busy all the time",
-                 LASTS(to - st->last_ms), cores);
-        snprintf(v->fix, sizeof v->fix,
-                 "look at the loop after step %lld: a condition that never comes true (a tolerance "
-                 "that cannot be met, a flag that nobody sets); while it turns, `py-spy dump "
-                 "--pid` shows "
-                 "the line of a Python program",
-                 (long long)st->number);
-        afz_verdict_note(v, "%u steps came before, the longest took %s", st->count,
-                         LASTS(st->longest_ms));
-        afz_verdict_note(v, "nothing read, nothing written, and its memory stayed the same");
-        v->from_ms = from;
-        v->to_ms = to;
 }
 
 AFZ_JUDGE(hang)
 {
         struct scene s;
         struct afz_steps st = afz_steps_of(c->flight);
-        if (!set_scene(c, &s))
-                judge_spin(c, &st, ret);
-        else if (!judge_worker(&s, &st, ret) && !judge_deadlock(&s, &st, ret))
-                judge_spin(c, &st, ret);
+        bool quiet = set_scene(c, &s);
+        if (quiet && (judge_worker(&s, &st, ret) || judge_deadlock(&s, &st, ret)))
+                return;
+        if (end_fits(c))
+                afz_judge_spin(c, &st, ret);
 }

@@ -193,7 +193,7 @@ enum afz_work afz_work_in(const struct afz_flight *flight, uint32_t from_ms, uin
         else if (lines == AFZ_WORK_SEEN)
                 sign = "it went on working and wrote lines all the while";
         else if (shape < AFZ_WORK_HINTED && waits == AFZ_WORK_HINTED)
-                sign = "it waited in between: nothing was being loaded";
+                sign = "it paused all the while, as one that loads its data does not";
         if (ret_sign)
                 *ret_sign = sign;
         if (steps || lines == AFZ_WORK_SEEN || shape == AFZ_WORK_SEEN)

@@ -421,9 +421,10 @@ static void note_unrecorded(const struct afz_run *run)
 
 void afz_run_done(struct afz_run *run)
 {
-        if (run->home_fd >= 0 && run->dir_fd < 0 && run->page->root_pid > 0)
+        bool ran = run->home_fd >= 0 && run->page->root_pid > 0;
+        if (ran && run->dir_fd < 0)
                 note_unrecorded(run);
-        else if (run->home_fd >= 0 && run->dir_fd >= 0)
+        else if (ran)
                 unlinkat(run->home_fd, AFZ_RUN_UNRECORDED, 0);
         if (run->home_fd >= 0) {
                 unlinkat(run->home_fd, afz_run_name(run->page->id, ".sock").text, 0);

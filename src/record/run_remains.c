@@ -114,7 +114,7 @@ static void take_head(const struct afz_flight *flight, struct afz_run_known *kno
         page->budget_bytes = head->budget_bytes;
         page->swap_bytes = head->swap_bytes;
         page->tier = head->tier < AFZ_TIER_COUNT ? head->tier : AFZ_TIER_NONE;
-        page->policy = head->policy;
+        page->policy = head->policy < AFZ_POLICY_COUNT ? head->policy : AFZ_POLICY_PROTECT;
         page->gpu_peak_bytes = AFZ_GPU_UNKNOWN;
         if (afz_column_most(afz_flight_need(flight), 0, UINT32_MAX, &peak) && peak > 0)
                 page->peak_bytes = (uint64_t)peak;

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
+#include "proc_memory.h"
 #include "span.h"
 
 /* What we call of it. Only its header was there when we were built: the program links libc alone.
@@ -107,19 +107,13 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **ret_arg)
         return true;
 }
 
-static bool copy_from(pid_t pid, uint64_t from, void *to, size_t bytes)
-{
-        struct iovec ours = {to, bytes}, theirs = {(void *)(uintptr_t)from, bytes};
-        return process_vm_readv(pid, &ours, 1, &theirs, 1, 0) == (ssize_t)bytes;
-}
-
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr at, Dwarf_Word *ret, void *arg)
 {
         const struct afz_native *n = arg;
         (void)dwfl;
         if (at < n->sp || at - n->sp >= n->stack_bytes ||
             n->stack_bytes - (at - n->sp) < sizeof *ret)
-                return copy_from(n->pid, at, ret, sizeof *ret);
+                return afz_proc_memory_read(n->pid, at, ret, sizeof *ret) == 0;
         memcpy(ret, n->stack + (at - n->sp), sizeof *ret);
         return true;
 }
@@ -193,13 +187,14 @@ static void copy_stack(struct afz_native *n)
 {
         enum { PIECE = 4096 };
         n->stack_bytes = 0;
-        if (copy_from(n->pid, n->sp, n->stack, STACK_BYTES)) {
+        if (afz_proc_memory_read(n->pid, n->sp, n->stack, STACK_BYTES) == 0) {
                 n->stack_bytes = STACK_BYTES;
                 return;
         }
         size_t bytes = PIECE - (size_t)(n->sp % PIECE);
         while (n->stack_bytes + bytes <= STACK_BYTES &&
-               copy_from(n->pid, n->sp + n->stack_bytes, n->stack + n->stack_bytes, bytes)) {
+               afz_proc_memory_read(n->pid, n->sp + n->stack_bytes, n->stack + n->stack_bytes,
+                                    bytes) == 0) {
                 n->stack_bytes += bytes;
                 bytes = PIECE;
         }

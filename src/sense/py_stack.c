@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "fds.h"
+#include "proc_memory.h"
 #include "py_find.h"
 #include "span.h"
 
@@ -28,12 +28,7 @@ struct afz_py {
 static int read_process(void *context, uint64_t address, void *ret, size_t bytes)
 {
         const struct afz_py *py = context;
-        struct iovec here = {.iov_base = ret, .iov_len = bytes};
-        struct iovec there = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
-        ssize_t n = process_vm_readv(py->pid, &here, 1, &there, 1, 0);
-        if (n < 0)
-                return errno == EIO || errno == EINVAL ? -EFAULT : -errno;
-        return (size_t)n == bytes ? 0 : -EFAULT;
+        return afz_proc_memory_read(py->pid, address, ret, bytes);
 }
 
 /* A process that is gone has an empty folder, or none. */

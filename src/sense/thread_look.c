@@ -59,7 +59,6 @@ static int look_at(const struct afz_env *env, pid_t pid, pid_t tid, struct afz_t
         if (r < 0 || (r = afz_proc_stat_parse(text, &stat)) < 0)
                 return r;
         look.state = stat.state;
-        afz_span_copy(stat.comm, look.name, sizeof look.name);
         if (read_file(env, pid, tid, "wchan", buf, sizeof buf, &text) == 0)
                 take_wait(text, &look);
         if (read_file(env, pid, tid, "syscall", buf, sizeof buf, &text) == 0)

@@ -18,7 +18,6 @@ enum { AFZ_THREADS_MAX = 64, AFZ_SYSCALL_ARGS = 6 };
 struct afz_thread_look {
         pid_t tid;
         char state;    /* as in stat */
-        char name[20]; /* printable */
         char wait[48]; /* the kernel's function that it sleeps in; "": not known, or it runs */
         bool has_switches;
         uint64_t switches; /* how often it has gone to sleep so far: who stands still has none */

@@ -22,7 +22,8 @@ struct afz_job_pipes {
         } pipe[512]; /* what is more is taken for somebody else's */
 };
 
-/* Adds those of a process, which may be gone. */
+/* Adds those of a process, which may be gone. Of one with thousands of descriptors, the first ones.
+ */
 void afz_job_pipes_add(const struct afz_env *env, pid_t pid, struct afz_job_pipes *pipes);
 
 /* The line; "" where nothing is known. Its memory is asked for what it polls. */

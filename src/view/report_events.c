@@ -70,6 +70,15 @@ static const struct deed *deed_of(const struct afz_mark *mark)
         }
 }
 
+/* The kernel's log is the machine's: what it tells of another program is no part of this run. */
+static bool is_of_another(const struct afz_flight *flight, const struct afz_mark *mark)
+{
+        uint64_t event = (uint64_t)mark->code >> 32, pid = (uint64_t)mark->code & UINT32_MAX;
+        return mark->kind == AFZ_MARK_EVENT && pid != 0 &&
+               (event == AFZ_EVENT_OOM_KILL || event == AFZ_EVENT_SEGFAULT) &&
+               !afz_flight_find(flight, AFZ_KIND_PROC, pid);
+}
+
 /* "stop: the job ..." is loud, whatever else is said there. */
 static enum afz_report_sort sort_of_words(const char *text)
 {
@@ -178,6 +187,10 @@ static void take(struct afz_report_events *ret, const struct afz_flight *flight,
                                      .text = mark->text[0] && !action ? mark->text : deed->text};
         if (mark->kind == AFZ_MARK_SAID)
                 take_words(&e, mark->text);
+        if (is_of_another(flight, mark)) {
+                e.sort = AFZ_REPORT_NOTE;
+                e.word = "elsewhere";
+        }
         struct afz_report_event *last = ret->count ? &ret->event[ret->count - 1] : NULL;
         if (last && joins(last, &e, flight->end_ms / TOGETHER_PART)) {
                 last->to_ms = e.to_ms;

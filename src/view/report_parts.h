@@ -28,8 +28,9 @@ void afz_report_json_text(struct afz_out *out, const char *text, size_t most);
 char *afz_report_value(char buf[AFZ_REPORT_TEXT_CAP], enum afz_report_unit unit, double value);
 /* "12.4 s", "3 min 20 s" */
 char *afz_report_time(char buf[AFZ_REPORT_TEXT_CAP], uint64_t ms);
-/* "0", "2 GB", "50 %": a round value on an axis */
-char *afz_report_tick(char buf[AFZ_REPORT_TEXT_CAP], enum afz_report_unit unit, double value);
+/* "0", "0.2 GB", "50 %": a round value on an axis that reaches to `most`, which gives the unit */
+char *afz_report_tick(char buf[AFZ_REPORT_TEXT_CAP], enum afz_report_unit unit, double value,
+                      double most);
 
 /* A round distance such that at most `ticks` of them reach `most`. */
 double afz_report_step(enum afz_report_unit unit, double most, unsigned ticks);

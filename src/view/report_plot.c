@@ -87,7 +87,7 @@ void afz_report_plot_over(struct afz_out *out, const struct afz_report_picture *
         for (unsigned i = 1; i <= ticks_of(frame); i++)
                 afz_out_fmt(out, "<text y=\"%.1f\">%s</text>",
                             y_of(frame, i * frame->step) - LABEL_GAP,
-                            afz_report_tick(text, frame->unit, i * frame->step));
+                            afz_report_tick(text, frame->unit, i * frame->step, frame->most));
         afz_out_str(out, "</g>");
 }
 

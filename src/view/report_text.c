@@ -139,9 +139,10 @@ char *afz_report_value(char buf[AFZ_REPORT_TEXT_CAP], enum afz_report_unit unit,
 
 /* ---- axes ---- */
 
-char *afz_report_tick(char buf[AFZ_REPORT_TEXT_CAP], enum afz_report_unit unit, double value)
+char *afz_report_tick(char buf[AFZ_REPORT_TEXT_CAP], enum afz_report_unit unit, double value,
+                      double most)
 {
-        unsigned size = size_unit(value);
+        unsigned size = size_unit(most);
         if (value <= 0)
                 return strcpy(buf, "0");
         switch (unit) {
