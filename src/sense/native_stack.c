@@ -33,7 +33,7 @@
         X(dwfl_module_info)
 
 struct calls {
-#define MEMBER_(name) typeof(name) *name;
+#define MEMBER_(name) __typeof__(name) *name;
         CALLS_(MEMBER_)
 };
 

