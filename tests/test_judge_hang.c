@@ -411,6 +411,25 @@ static void test_hang_stacks(void **state)
         }
 }
 
+/* It locked itself out before the first look: all of the recording is quiet. */
+static void test_hang_from_the_start(void **state)
+{
+        (void)state;
+        struct afz_flight f;
+        fly_stacks(&f, &stacks[0]);
+        struct afz_track *job = fly_track(&f, AFZ_KIND_JOB, JOB);
+        for (size_t i = 0; i < job->columns; i++)
+                for (size_t k = 0; k < job->column[i].count; k++) {
+                        struct afz_point *p = &job->column[i].point[k];
+                        p->least = p->mean = p->most = job->column[i].metric != AFZ_JOB_STOPPED;
+                }
+        const struct afz_verdict *v = ask(afz_judge_hang, &f, killed);
+        assert_non_null(v);
+        assert_int_equal(v->where.line, 23);
+        assert_true(has_word(v, "before, it used nothing"));
+        afz_flight_done(&f);
+}
+
 static void test_hang_where(void **state)
 {
         (void)state;
@@ -563,10 +582,15 @@ static void test_waits(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_hang),         cmocka_unit_test(test_hang_needs_all_columns),
-                cmocka_unit_test(test_hang_words),   cmocka_unit_test(test_hang_stack_taken),
-                cmocka_unit_test(test_hang_thinned), cmocka_unit_test(test_spin),
-                cmocka_unit_test(test_waits),        cmocka_unit_test(test_hang_stacks),
+                cmocka_unit_test(test_hang),
+                cmocka_unit_test(test_hang_needs_all_columns),
+                cmocka_unit_test(test_hang_words),
+                cmocka_unit_test(test_hang_stack_taken),
+                cmocka_unit_test(test_hang_thinned),
+                cmocka_unit_test(test_spin),
+                cmocka_unit_test(test_waits),
+                cmocka_unit_test(test_hang_stacks),
+                cmocka_unit_test(test_hang_from_the_start),
                 cmocka_unit_test(test_hang_where),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,17 +60,16 @@ static void test_not_due(void **state)
 {
         static const struct {
                 const char *what;
-                double worked, cores;
+                double cores;
                 bool held;
         } rows[] = {
-                {"it never worked", 0, 0, false},
-                {"somebody holds it", 10, 0, true},
-                {"it works a little", 10, 0.1, false},
+                {"somebody holds it", 0, true},
+                {"it works a little", 0.1, false},
         };
         (void)state;
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 struct afz_witness_due due = {0};
-                double cpu = rows[i].worked;
+                double cpu = 10;
                 if (due_within(&due, 0, 300, rows[i].cores, &cpu, rows[i].held) >= 0)
                         fail_msg("%s", rows[i].what);
         }

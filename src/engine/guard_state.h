@@ -79,6 +79,7 @@ struct afz_guard {
         uint64_t report_count; /* the last one that was looked at */
         enum afz_ack ack;      /* of the last checkpoint request */
         uint64_t slow_next_ns;
+        uint64_t share_next_ns; /* when it may be said again that others share the machine */
         uint64_t wake_ns;
 
         /* How it goes. */

@@ -22,6 +22,8 @@
 
 /* A limit is moved only for a change that matters: each move makes the kernel look for pages. */
 #define BUDGET_STEP_BYTES (UINT64_C(64) << 20)
+/* Short runs that come one after another would else be told each time. */
+#define SHARE_SAID_NS (60 * AFZ_NS_PER_S)
 
 /* Swap is looked at when it begins to matter: the counter costs more than all the rest. */
 static bool paging_matters(const struct afz_guard *g)
@@ -122,10 +124,12 @@ static void reckon_again(struct afz_guard *g)
         if (now == old || (!asked && (old > now ? old - now : now - old) < BUDGET_STEP_BYTES))
                 return;
         afz_guard_set_budget(g, &next);
-        if (asked && g->budget.ram_bytes == now)
+        if (asked && g->budget.ram_bytes == now && afz_guard_now(g) >= g->share_next_ns) {
+                g->share_next_ns = afz_guard_now(g) + SHARE_SAID_NS;
                 afz_guard_say(g, "share", false,
                               "shares the machine with another run: may use %.1f GB now",
                               (double)now / (1 << 30));
+        }
 }
 
 static void tell_escapes(struct afz_guard *g, const struct afz_scout_report *report)

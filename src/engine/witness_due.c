@@ -5,14 +5,12 @@
 static const struct {
         uint64_t piece_ns;      /* over which core time is taken */
         double cores;           /* below which nothing is done; as judge_hang.c has it */
-        uint64_t worked_ns;     /* core time before, without which there is nothing to lose */
         uint64_t look_ns[2];    /* of standing still, until each look */
         uint64_t first_bytes;   /* that may be recorded of all looks together */
         uint64_t bytes_per_min; /* and for each minute of the run */
 } at = {
         .piece_ns = 2500 * AFZ_NS_PER_MS,
         .cores = 0.02,
-        .worked_ns = 10 * AFZ_NS_PER_MS, /* what starting an interpreter takes; sleep(1): 1 ms */
         /* The first: a checkpoint or a download may pause as long, and costs one look. The second
          * comes just before a hang is called one (60 s), to tell who has not moved since. */
         .look_ns = {20 * AFZ_NS_PER_S, 55 * AFZ_NS_PER_S},
@@ -52,7 +50,7 @@ bool afz_witness_due(struct afz_witness_due *due, uint64_t now_ns, uint64_t cpu_
                 due->start_ns = now_ns;
                 begin(due, now_ns, cpu_ns);
         }
-        if (held || cpu_ns < at.worked_ns) {
+        if (held) {
                 due->quiet_ns = 0;
                 begin(due, now_ns, cpu_ns);
         } else if (now_ns - due->since_ns >= at.piece_ns) {

@@ -118,7 +118,7 @@ static bool find_quiet(struct scene *s)
                 s->quiet.from_ms = later(s->quiet.from_ms, q.from_ms);
                 s->quiet.to_ms = sooner(s->quiet.to_ms, q.to_ms);
         }
-        return s->quiet.cut == AFZ_QUIET_WORK && s->quiet.to_ms > s->quiet.from_ms;
+        return s->quiet.cut != AFZ_QUIET_GAP && s->quiet.to_ms > s->quiet.from_ms;
 }
 
 static uint32_t quiet_ms(const struct scene *s)
@@ -305,22 +305,22 @@ static bool set_scene(const struct afz_case *c, struct scene *s)
                             .over = c->facts.end.how != AFZ_END_RUNNING};
         if (!s->job || !end_fits(c) || !find_quiet(s) || !was_free(s))
                 return false;
-        if (!afz_column_last(afz_track_column(s->job, AFZ_JOB_CPU), s->quiet.from_ms,
-                             &s->worked_ns) ||
-            !look_at_processes(s))
+        (void)afz_column_last(afz_track_column(s->job, AFZ_JOB_CPU), s->quiet.from_ms,
+                              &s->worked_ns);
+        if (!look_at_processes(s)) /* before the first look it has done nothing that we know */
                 return false;
         look_at_stacks(s);
-        return s->worked_ns >= at.worked_ns || is_seen_locked(s);
+        bool worked = s->quiet.cut == AFZ_QUIET_WORK && s->worked_ns >= at.worked_ns;
+        return worked || is_seen_locked(s);
 }
 
 /* ---- words ---- */
 
 static void note_stretch(struct afz_verdict *v, const struct scene *s)
 {
-        afz_verdict_note(
-                v,
-                "no processor time, nothing read, nothing written for %s; before, it had used %s",
-                LASTS(quiet_ms(s)), LASTS((double)s->worked_ns / 1e6));
+        const char *worked = s->worked_ns > 0 ? LASTS((double)s->worked_ns / 1e6) : "nothing";
+        afz_verdict_note(v, "no processor time, nothing read or written for %s; before, it used %s",
+                         LASTS(quiet_ms(s)), worked);
         v->from_ms = s->quiet.from_ms;
         v->to_ms = s->quiet.to_ms;
 }
