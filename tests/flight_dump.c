@@ -38,19 +38,6 @@ static size_t count_marks(const struct afz_flight *flight, enum afz_mark_kind ki
         return n;
 }
 
-/* The writer tells how long the disk took as the length of its tick. */
-static int64_t disk_ns(const struct afz_flight *flight)
-{
-        const struct afz_track *self;
-        int64_t ns, most = 0;
-        for (size_t cursor = 0; (self = afz_flight_next(flight, AFZ_KIND_SELF, &cursor));)
-                if (strcmp(self->name, "afz-writer") == 0 &&
-                    afz_column_most(afz_track_column(self, AFZ_SELF_TICK), 0, UINT32_MAX, &ns) &&
-                    ns > most)
-                        most = ns;
-        return most;
-}
-
 static int tell_flight(const char *folder)
 {
         struct afz_flight flight;
@@ -64,11 +51,11 @@ static int tell_flight(const char *folder)
         }
         const struct afz_column *needs = afz_flight_need(&flight);
         printf("end_ms %u ended %d holes %u points %zu looks %zu gaps %zu attempts %zu said %zu "
-               "disk_us %lld\n",
+               "disk_us %llu\n",
                flight.end_ms, flight.ended, flight.holes, count_points(&flight),
                needs ? needs->count : 0, count_marks(&flight, AFZ_MARK_GAP),
                count_marks(&flight, AFZ_MARK_ATTEMPT), count_marks(&flight, AFZ_MARK_SAID),
-               (long long)disk_ns(&flight) / 1000);
+               (unsigned long long)afz_flight_disk_ns(&flight) / 1000);
         afz_flight_done(&flight);
         return 0;
 }

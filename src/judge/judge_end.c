@@ -376,23 +376,9 @@ static struct afz_verdict *say_lost(const struct afz_case *c, struct afz_outcome
         return v;
 }
 
-/* How long the disk took at worst until what was written was on it: the recorder's writer tells
- * that as the length of its tick. 0: not known. */
-static uint64_t disk_ms(const struct afz_flight *flight)
-{
-        const struct afz_track *self;
-        int64_t ns, most = 0;
-        for (size_t cursor = 0; (self = afz_flight_next(flight, AFZ_KIND_SELF, &cursor));)
-                if (strcmp(self->name, "afz-writer") == 0 &&
-                    afz_column_most(afz_track_column(self, AFZ_SELF_TICK), 0, UINT32_MAX, &ns) &&
-                    ns > most)
-                        most = ns;
-        return (uint64_t)(most + 999999) / 1000000;
-}
-
 static void note_last_recorded(const struct afz_flight *flight, struct afz_verdict *v)
 {
-        uint64_t disk = disk_ms(flight);
+        uint64_t disk = (afz_flight_disk_ns(flight) + 999999) / 1000000;
         if (flight->end_ms == 0)
                 return;
         if (disk == 0)

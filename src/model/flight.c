@@ -346,6 +346,18 @@ const struct afz_column *afz_flight_need(const struct afz_flight *flight)
                       : afz_track_column(afz_flight_one(flight, AFZ_KIND_JOB), AFZ_JOB_NEED);
 }
 
+uint64_t afz_flight_disk_ns(const struct afz_flight *flight)
+{
+        const struct afz_track *self;
+        int64_t ns, most = 0;
+        for (size_t cursor = 0; (self = afz_flight_next(flight, AFZ_KIND_SELF, &cursor));)
+                if (strcmp(self->name, "afz-writer") == 0 &&
+                    afz_column_most(afz_track_column(self, AFZ_SELF_TICK), 0, UINT32_MAX, &ns) &&
+                    ns > most)
+                        most = ns;
+        return (uint64_t)most;
+}
+
 size_t afz_column_at(const struct afz_column *column, uint32_t t_ms)
 {
         size_t low = 0, high = column->count;

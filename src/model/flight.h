@@ -134,6 +134,10 @@ const struct afz_column *afz_track_column(const struct afz_track *track, enum af
  * not known. */
 const struct afz_column *afz_flight_need(const struct afz_flight *flight);
 
+/* How long the disk took at worst until what was written was on it: the recorder's writer tells
+ * that as the length of its tick. 0: not known. */
+uint64_t afz_flight_disk_ns(const struct afz_flight *flight);
+
 /* Over [from, to): false when nothing is known in there. The last value is that of the last point
  * which begins before `to`. */
 bool afz_column_most(const struct afz_column *column, uint32_t from_ms, uint32_t to_ms,
