@@ -189,9 +189,12 @@ class Strike:
 def clean_up(state, runtime):
     """The next run collects what guards that were killed have left."""
     env = {**os.environ, "XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": runtime}
-    subprocess.run([ANTIFREEZE, "run", "-q", "--", "true"], env=env, timeout=DEADLINE, check=True, stdin=subprocess.DEVNULL)
     folder = os.path.join(runtime, "antifreeze")
-    left = [f for f in os.listdir(folder) if f.endswith((".run", ".sock"))]
+    for _ in range(3):  # it may come so soon that a dying helper still holds a page, and then the one after
+        subprocess.run([ANTIFREEZE, "run", "-q", "--", "true"], env=env, timeout=DEADLINE, check=True, stdin=subprocess.DEVNULL)
+        left = [f for f in os.listdir(folder) if f.endswith((".run", ".sock"))]
+        if not left:
+            break
     if left:
         problems.append(f"left in the runtime folder: {left}")
 
