@@ -170,7 +170,8 @@ class Truth(unittest.TestCase):
                     held[names[0]] += site["live"]
                     self.assertEqual(names[1], "truth")
             for name, expected in truth.items():
-                self.assertLess(abs(held[name] - expected) / expected, 0.05, name)
+                # Four deviations: 4 % of the largest, 9 % of the smallest; where the heap lies changes which are drawn.
+                self.assertLess(abs(held[name] / expected - 1), 4 * (2048 / expected) ** .5, name)
             self.assertEqual(held["pass_through"], 0)
             self.assertEqual(book["dropped_blocks"], 0)
 
@@ -280,20 +281,25 @@ class Python(unittest.TestCase):
                 with self.subTest(version):
                     self.check_version(version, run(path, file.name, mean=65536))
 
+    def assert_holds(self, book, large, *stack):
+        """Large blocks are all seen. The object that holds one is small: by chance it is a sample, too, of one mean."""
+        more = self.held(book, *stack) - large
+        self.assertTrue(0 <= more <= 4 * (65536 + 100), more)
+
     def check_version(self, version, answer):
         self.assertEqual(answer["status"], 0, answer["stderr"])
         book = answer["books"][0]
         self.assertEqual((book["why"], book["python"]), ("", "CPython " + version))
         self.assertEqual(book["inside"], 0)
-        self.assertEqual(self.held(book, (9, "load"), (25, "<module>")), (24 << 20) + 1)
-        self.assertEqual(self.held(book, (13, "helper"), (27, "<module>")), 30 * ((4 << 20) + 1))
-        self.assertEqual(self.held(book, (13, "helper"), (16, "in_thread")), (16 << 20) + 1)
+        self.assert_holds(book, (24 << 20) + 1, (9, "load"), (25, "<module>"))
+        self.assert_holds(book, 30 * ((4 << 20) + 1), (13, "helper"), (27, "<module>"))
+        self.assert_holds(book, (16 << 20) + 1, (13, "helper"), (16, "in_thread"))
         inner = [(21, "<listcomp>")] if int(version.split(".")[1]) < 12 else []
         stack = inner + [(21, "recurse")] + [(20, "recurse")] * 10 + [(31, "<module>")]
-        self.assertEqual(self.held(book, *stack), 20 * ((2 << 20) + 1))
+        self.assert_holds(book, 20 * ((2 << 20) + 1), *stack)
         inner = [(5, "<listcomp>")] if int(version.split(".")[1]) < 12 else []
         floats = self.held(book, *inner, (5, "numbers"), (23, "<module>"), kind=OBJECT)
-        self.assertAlmostEqual(floats / (1500000 * 24), 1, delta=0.12)  # 550 samples: 4.3 % each way
+        self.assertAlmostEqual(floats / (1500000 * 24), 1, delta=0.2)  # 550 samples: 4.3 % each way
         # What is mapped for objects is counted as objects.
         self.assertLess(live(book, MAP), 4 * MIB)
 
