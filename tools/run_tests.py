@@ -4,8 +4,8 @@
 usage: tools/run_tests.py FOLDER[:SUITE]...
 
 The figures are those of Meson's own logs. What was skipped is named with its reason; a folder that does not build
-counts as one failure. A scenario that failed beside others is played once more, alone: it works with real time on a
-machine that others may slow down. What passes then is told as unsteady, with what it had complained of; `make stress`
+counts as one failure. A test that failed beside others is played once more, alone: many work with real processes and real time
+on a machine that others may slow down. What passes then is told as unsteady, with what it had complained of; `make stress`
 plays without a second try. Exits 1 if anything failed.
 """
 import json
@@ -61,9 +61,8 @@ def name_of(record):
 
 
 def play_again(folder, records):
-    """{name: what they had complained of} of the scenarios that failed, and pass by themselves."""
-    failed = {name_of(r): complaints(r) for r in records
-              if r["result"] not in PASSED | {"SKIP"} and "scenario" in r["name"]}
+    """{name: what they had complained of} of the tests that failed, and pass by themselves."""
+    failed = {name_of(r): complaints(r) for r in records if r["result"] not in PASSED | {"SKIP"}}
     if not failed:
         return {}
     print(f"\n== {folder}, once more: {' '.join(failed)}", flush=True)
