@@ -60,18 +60,21 @@ static AFZ_COLD void *find(const char *name, void *ours, void *caller)
         return w.found;
 }
 
+/* In a function that stands before one of this name: fills `next` once, and keeps it in `real`. */
+#define FIND_NEXT(name)                                                                            \
+        if (!next) {                                                                               \
+                void *found = find(#name, (void *)(uintptr_t)&name, __builtin_return_address(0));  \
+                memcpy(&next, &found, sizeof found);                                               \
+                atomic_store(&real, next);                                                         \
+        }
+
 #define ALLOCATION(name, parameters, arguments)                                                    \
         AFZ_EXPORT int name parameters;                                                            \
         AFZ_EXPORT int name parameters                                                             \
         {                                                                                          \
                 static int(*_Atomic real) parameters;                                              \
                 int(*next) parameters = atomic_load(&real);                                        \
-                if (!next) {                                                                       \
-                        void *found = find(#name, (void *)(uintptr_t)&name,                        \
-                                           __builtin_return_address(0));                           \
-                        memcpy(&next, &found, sizeof found);                                       \
-                        atomic_store(&real, next);                                                 \
-                }                                                                                  \
+                FIND_NEXT(name)                                                                    \
                 int r = next ? next arguments : NO_DEVICE;                                         \
                 if (r == 0 && ret && afz_count(size))                                              \
                         (void)afz_count_slowly(AFZ_SITE_PINNED, *ret, size);                       \
@@ -85,12 +88,7 @@ PINNED_ALLOCATIONS(ALLOCATION)
         {                                                                                          \
                 static int (*_Atomic real)(void *);                                                \
                 int (*next)(void *) = atomic_load(&real);                                          \
-                if (!next) {                                                                       \
-                        void *found = find(#name, (void *)(uintptr_t)&name,                        \
-                                           __builtin_return_address(0));                           \
-                        memcpy(&next, &found, sizeof found);                                       \
-                        atomic_store(&real, next);                                                 \
-                }                                                                                  \
+                FIND_NEXT(name)                                                                    \
                 if (at)                                                                            \
                         (void)afz_forget(at);                                                      \
                 return next ? next(at) : NO_DEVICE;                                                \

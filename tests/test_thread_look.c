@@ -1,7 +1,6 @@
 /* links: sense */
 /* Threads that sleep, looked at from outside: what they wait for, and in which functions. */
 #include <errno.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -14,7 +13,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +20,7 @@
 
 #include "clock.h"
 #include "native_stack.h"
+#include "stand_still.h"
 #include "thread_wait.h"
 
 static struct afz_env env;
@@ -61,20 +60,6 @@ static void test_parse(void **state)
 }
 
 /* ---- a process that stands still ---- */
-
-__attribute__((noinline)) static void stand_still(void)
-{
-        static int word;
-        syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0);
-        __asm__ volatile("");
-}
-
-static void *stand(void *arg)
-{
-        stand_still();
-        __asm__ volatile("");
-        return arg;
-}
 
 __attribute__((noinline)) static void lock_up(const int *fd)
 {

@@ -1,7 +1,6 @@
 /* links: engine */
 /* The witness: when it looks, and what it tells of a job that stands still. */
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +19,7 @@
 #include "clock.h"
 #include "config.h"
 #include "fixture.h"
+#include "stand_still.h"
 #include "witness.h"
 
 /* ---- when ---- */
@@ -93,20 +92,6 @@ static void test_spends_little(void **state)
 }
 
 /* ---- what ---- */
-
-__attribute__((noinline)) static void stand_still(void)
-{
-        static int word;
-        syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0);
-        __asm__ volatile("");
-}
-
-static void *stand(void *arg)
-{
-        stand_still();
-        __asm__ volatile("");
-        return arg;
-}
 
 enum { THREADS = 5 }; /* beside the main thread */
 
