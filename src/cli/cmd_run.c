@@ -5,11 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "commands.h"
+#include "config.h"
 #include "count_of.h"
+#include "find_probe.h"
 #include "front.h"
+#include "probe_note.h"
 #include "restart_plan.h"
 
 #define S AFZ_NS_PER_S
@@ -22,7 +26,8 @@ struct options {
         int policy;
         const char *run_dir, *checkpoint_signal, *checkpoint_cmd;
         bool dry_run, quiet, json;
-        bool no_probe, no_agent; /* there is neither yet: both are as asked */
+        bool no_probe;
+        bool no_agent; /* there is none yet: it is as asked */
 };
 
 /* "USR1", "SIGUSR1" or a number; 0 when it is no signal that can be handled. */
@@ -105,8 +110,28 @@ static bool budget_is_sane(const struct afz_front_wish *wish)
                                         : wish->budget.bytes >= (UINT64_C(4) << 20));
 }
 
+/* Whether the probe goes into the job, and if not, why. */
+static void choose_probe(const struct options *opt, char *path, size_t cap,
+                         struct afz_guard_order *order)
+{
+        char cwd[1024];
+        order->version = AFZ_VERSION;
+        if (opt->no_probe)
+                order->no_probe = "--no-probe";
+        else if (afz_find_probe(path, cap) < 0)
+                order->no_probe = "its library was not found";
+        else if (afz_probe_note_has(AFZ_VERSION, getcwd(cwd, sizeof cwd) ? cwd : "", order->argv)) {
+                order->no_probe = "a process of this command died inside it (" AFZ_PROBE_NOTES
+                                  " in the state folder says so; remove the line to try again)";
+                order->tell_no_probe = true;
+        } else {
+                order->probe = path;
+        }
+}
+
 static int run_run(const struct afz_invocation *inv)
 {
+        char probe[1024];
         const struct options *opt = inv->options;
         struct afz_front_style style = {.quiet = opt->quiet, .json = opt->json};
         struct afz_front_wish wish = make_wish(inv, opt);
@@ -128,6 +153,7 @@ static int run_run(const struct afz_invocation *inv)
         order.argv = inv->argv;
         order.restarts = (unsigned)opt->restarts;
         order.batch = opt->batch;
+        choose_probe(opt, probe, sizeof probe, &order);
         return afz_front_run(&order, &wish, &style);
 }
 
@@ -229,7 +255,7 @@ static const struct afz_option rows[] = {
                  "it is refused."},
         {.name = "no-probe",
          .offset = offsetof(struct options, no_probe),
-         .help = "Preload nothing into the job. (Nothing is preloaded yet.)"},
+         .help = "Preload nothing into the job: which of its lines hold memory is not seen then."},
         {.name = "no-agent",
          .offset = offsetof(struct options, no_agent),
          .help = "Do not enter Python programs. (None is entered yet.)"},

@@ -33,6 +33,9 @@ static const struct afz_note environment[] = {
         {"NO_COLOR", "Set and not empty: no colours."},
         {"ANTIFREEZE_SOCKET, ANTIFREEZE_RUN",
          "Set for CMD by run: the control socket's path and the run's ID."},
+        {"ANTIFREEZE_PROBE, LD_PRELOAD",
+         "Set for CMD by run, unless --no-probe: the socket and the library of the probe, which "
+         "comes behind what LD_PRELOAD has already."},
         {"ANTIFREEZE_TIER",
          "The best tier to try (scope, cgroup2, cgroup1, none): for tests of the weaker ones."},
         {"ANTIFREEZE_NVML", "The file to load instead of libnvidia-ml.so.1."},

@@ -90,6 +90,7 @@ static bool in_job(void *ctx, pid_t pid)
                         return true; /* cannot be told */
                 if (stat.ppid == g->env.self_pid)
                         return at != (uint64_t)afz_scout_pid(g->scout) &&
+                               at != (uint64_t)afz_keeper_pid(g->keeper) &&
                                at != (uint64_t)afz_recorder_pid(g->recorder);
                 at = stat.ppid;
         }
@@ -104,10 +105,11 @@ static int open_all(struct afz_guard *g)
         struct rlimit files = order->files;
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
-        afz_guard_record_open(g); /* first, both: they shall carry nothing of what follows */
+        afz_guard_record_open(g); /* first, all: they shall carry nothing of what follows */
         int r = afz_scout_start_with(g->recorder, &g->scout);
         if (r < 0)
                 return r;
+        afz_guard_probe_open(g);
         r = afz_env_open_live(&g->env);
         if (r < 0)
                 return r;
@@ -313,11 +315,14 @@ static void finish(struct afz_guard *g, bool left)
 {
         struct afz_outcome outcome;
         bool ends = g->order->policy != AFZ_POLICY_WATCH && !g->detach;
-        afz_scout_dismiss(g->scout); /* so that nobody has to wait for it later */
+        afz_keeper_dismiss(g->keeper); /* so that nobody has to wait for them later */
+        afz_scout_dismiss(g->scout);
         afz_guard_outcome(g, &outcome);
         if (left && !g->detach && g->hold.row)
                 afz_guard_say_survivor(g, ends);
-        afz_scout_await(g->scout);         /* its last look is to be in it */
+        afz_scout_await(g->scout); /* their last looks are to be in it */
+        afz_keeper_await(g->keeper);
+        afz_guard_probe_close(g);
         afz_recorder_stop(g->recorder, 0); /* it closes its file while we write ours */
         g->recorded.told = true;           /* its end is no trouble */
         (void)afz_run_write(g->run, &outcome);
@@ -335,6 +340,8 @@ static void finish(struct afz_guard *g, bool left)
 static void close_all(struct afz_guard *g)
 {
         end_attempt(g);
+        afz_keeper_free(g->keeper);
+        g->keeper = NULL;
         afz_recorder_free(g->recorder);
         g->recorder = NULL;
         afz_checkpoint_done(&g->checkpoint);

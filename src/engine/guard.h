@@ -41,6 +41,10 @@ struct afz_guard_order {
         const char *checkpoint_cmd; /* NULL: none */
         uint64_t checkpoint_wait_ns;
         bool dry_run;
+        const char *version;  /* of ours, for notes that count for one only */
+        const char *probe;    /* path of the library; NULL: it is left out */
+        const char *no_probe; /* why, if there is a reason to tell; borrowed, too */
+        bool tell_no_probe;   /* at once, and not only to who asks */
 
         /* How we were called: CMD inherits this, not what we have become. */
         sigset_t mask;

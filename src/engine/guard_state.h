@@ -8,6 +8,7 @@
  *   guard_tick.c     one look and what follows from it
  *   guard_do.c       the deeds of the ladder
  *   guard_parts.c    a server's jobs, each for itself
+ *   guard_probe.c    the probe in the job, and its keeper
  *   guard_record.c   what of it goes into the recording
  *   guard_words.c    sentences for people, verdicts for the record
  */
@@ -17,6 +18,7 @@
 #include "guard.h"
 #include "hold_tier.h"
 #include "host_pulse.h"
+#include "keeper.h"
 #include "ladder.h"
 #include "proc_read.h"
 #include "quantity.h"
@@ -56,6 +58,7 @@ struct afz_guard {
         struct afz_host_pulse host;
         struct afz_recorder *recorder; /* NULL: nothing is recorded */
         struct afz_scout *scout;
+        struct afz_keeper *keeper;   /* NULL: no probe is in the job */
         struct afz_control *control; /* NULL: no socket could be made */
         struct afz_checkpoint checkpoint;
 
@@ -123,6 +126,7 @@ struct afz_guard {
         } recorded;
 
         char socket_variable[160], run_variable[64];
+        char probe_socket[160], probe_preload[4096]; /* "": no probe */
 };
 
 /* guard.c: -ESRCH and the like when the process is gone. */
@@ -166,6 +170,10 @@ void afz_guard_record_action(struct afz_guard *g, enum afz_action action);
 void afz_guard_record_attempt(struct afz_guard *g); /* CMD runs */
 void afz_guard_record_said(struct afz_guard *g, const struct afz_word *word);
 void afz_guard_record_trouble(struct afz_guard *g); /* says it, once */
+
+/* guard_probe.c */
+void afz_guard_probe_open(struct afz_guard *g);  /* before CMD; says why if it has to be without */
+void afz_guard_probe_close(struct afz_guard *g); /* after the keeper's last look */
 
 /* guard_words.c */
 void afz_guard_send(struct afz_guard *g, const struct afz_word *word);

@@ -5,9 +5,9 @@
  * is in a slot survives the one who put it, and the writer survives guard and job: it takes what is
  * left, and closes the file.
  *
- *   guard ──► 8 slots of 8 KiB ──┐  twice a second
- *                                ├──► afz-writer ──► flight.afz
- *   scout ──► 8 slots of 256 KiB ┘
+ *   guard  ──► 8 slots of 8 KiB ───┐  twice a second
+ *   scout  ──► 8 slots of 256 KiB ─┼──► afz-writer ──► flight.afz
+ *   keeper ──► 8 slots of 256 KiB ─┘
  *
  * The writer ends by itself when the guard has said so or is gone. It holds neither the run's lock
  * nor any descriptor of the caller's, hears no signals, and sits in no cgroup of the job's. A disk
@@ -52,6 +52,18 @@ void afz_recorder_window(struct afz_recorder *recorder, const struct afz_window 
 /* Where a thread of the job stood; code: its pid << 32 | tid. */
 void afz_recorder_stack(struct afz_recorder *recorder, uint64_t t_ns, int64_t code,
                         const char *text);
+
+/* The keeper's side, in its own process; here times are CLOCK_BOOTTIME. Joined first, before it
+ * closes its descriptors; from then until it leaves, a writer whose guard is gone waits for it a
+ * moment. A stack is told once, with its site's first sample (NULL later). What is said is about
+ * the probe itself: a sentence for who asks whether it was there. -ENOENT: nothing is recorded. */
+int afz_recorder_join_sites(struct afz_recorder *recorder);
+void afz_recorder_sites_begin(struct afz_recorder *recorder, uint64_t t_ns);
+void afz_recorder_site(struct afz_recorder *recorder, const struct afz_sample *site,
+                       const char *stack);
+void afz_recorder_sites_say(struct afz_recorder *recorder, uint64_t t_ns, const char *text);
+void afz_recorder_sites_end(struct afz_recorder *recorder);
+void afz_recorder_leave_sites(struct afz_recorder *recorder);
 
 /* Everything is in; waits (at most so long; 0: not at all) until the file can be read to its end.
  * It is on the disk soon after. May be called again to wait. */

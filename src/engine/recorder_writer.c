@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ static const struct {
         int git_ms;       /* for the revision of the job's folder; a local disk takes 0.1 */
         unsigned tries;   /* for a slot whose owner is in the middle of a tick: tens of us */
         int try_ms;
+        int keeper_ms; /* for its last words: names of native code may have to be looked up */
 } rule = {
         .beat_ns = 400 * AFZ_NS_PER_MS,
         .sync_ns = 800 * AFZ_NS_PER_MS,
@@ -31,6 +33,7 @@ static const struct {
         .git_ms = 200,
         .tries = 5,
         .try_ms = 1,
+        .keeper_ms = 300,
 };
 
 struct writer {
@@ -98,9 +101,9 @@ static bool empty_lane(struct writer *w, struct afz_lane *lane, bool last)
 
 static void empty_lanes(struct writer *w, bool last)
 {
-        struct afz_lane *lane[] = {&w->recorder->guard, &w->recorder->scout};
-        for (unsigned i = 0; i < 2; i++)
-                for (unsigned n = 0; !empty_lane(w, lane[i], last) && n < rule.tries; n++)
+        for (unsigned i = 0; i < AFZ_RECORDER_LANES; i++)
+                for (unsigned n = 0; !empty_lane(w, &w->recorder->lane[i], last) && n < rule.tries;
+                     n++)
                         (void)poll(NULL, 0, rule.try_ms);
 }
 
@@ -176,11 +179,23 @@ static void beat(struct writer *w)
         thin_file(w, t_ns);
 }
 
+/* The keeper sees the guard's end when we do, and has last words. */
+static void wait_for_keeper(const struct writer *w)
+{
+        _Atomic int32_t *pid = &w->recorder->shared->keeper;
+        for (int ms = 0; ms < rule.keeper_ms && atomic_load(pid) > 0; ms += rule.try_ms) {
+                if (kill(atomic_load(pid), 0) < 0 && errno == ESRCH)
+                        return;
+                (void)poll(NULL, 0, rule.try_ms);
+        }
+}
+
 /* Who waits for us waits for a file that can be read; the disk may take its time after that. */
 static void finish(struct writer *w)
 {
         if (!make_file(w))
                 return;
+        wait_for_keeper(w);
         empty_lanes(w, true);
         (void)afz_flight_end(w->file);
         (void)send(w->fd, "c", 1, MSG_DONTWAIT | MSG_NOSIGNAL); /* nobody waits for the disk */
@@ -235,7 +250,9 @@ _Noreturn void afz_recorder_write(struct afz_recorder *recorder, struct afz_run 
         afz_quiet_process("afz-writer");
         w.dir_fd = fcntl(run->dir_fd, F_DUPFD_CLOEXEC, 3);
         afz_run_leave(run); /* a mapping holds the run's lock as a descriptor does */
-        int err = afz_recorder_map_far(recorder);
+        int err = 0;
+        for (unsigned i = AFZ_LANE_OF_SCOUT; i < AFZ_RECORDER_LANES && err >= 0; i++)
+                err = afz_recorder_map_far(recorder, i);
         afz_quiet_fds((int[]){w.dir_fd, w.fd}, 2);
         w.own.seen = calloc(AFZ_PACK_SUBJECTS, sizeof *w.own.seen);
         w.own.buf = w.own_bytes;

@@ -50,6 +50,7 @@ enum afz_mark_kind {
         AFZ_MARK_STEP,    /* a training step ended; code: its number */
         AFZ_MARK_GAP,     /* the recording lacks something; code: how many records */
         AFZ_MARK_STACK,   /* where a thread stood; code: its pid << 32 | tid */
+        AFZ_MARK_SITE,    /* the stack of a site, innermost first; code: its subject's id */
         AFZ_MARK_COUNT
 };
 

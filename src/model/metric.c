@@ -25,6 +25,7 @@ TABLE(GPU);
 TABLE(GPU_PROC);
 TABLE(SELF);
 TABLE(HOLD);
+TABLE(SITE);
 
 #define KIND(kind, name_, plural_, what_)                                                          \
         [AFZ_KIND_##kind] = {name_, plural_, what_, kind##_rows, AFZ_COUNT_OF(kind##_rows)}
@@ -47,6 +48,7 @@ const struct afz_kind_info afz_kind_table[AFZ_KIND_COUNT] = {
         KIND(GPU_PROC, "gpu_process", "gpu_processes", "a process on a GPU"),
         KIND(SELF, "self", 0, "Antifreeze's own cost"),
         KIND(HOLD, "hold", 0, "a run as its guard sees it"),
+        KIND(SITE, "site", "sites", "a place of the program that allocates"),
 };
 
 const char *afz_metric_type_name(enum afz_metric_type type)

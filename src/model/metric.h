@@ -28,6 +28,7 @@ enum afz_kind {
         AFZ_KIND_GPU_PROC, /* a process on a GPU: id is gpu << 32 | pid */
         AFZ_KIND_SELF,     /* Antifreeze itself */
         AFZ_KIND_HOLD,     /* the guard's own fast looks at a run */
+        AFZ_KIND_SITE,     /* a place that allocates: id is a hash of its stack; 0: all others */
         AFZ_KIND_COUNT
 };
 
@@ -65,6 +66,7 @@ enum afz_metric {
                                 AFZ_METRIC_KIND_(THERMAL) AFZ_METRIC_KIND_(POWER)
                                         AFZ_METRIC_KIND_(GPU) AFZ_METRIC_KIND_(GPU_PROC)
                                                 AFZ_METRIC_KIND_(SELF) AFZ_METRIC_KIND_(HOLD)
+                                                        AFZ_METRIC_KIND_(SITE)
 };
 /* clang-format on */
 

@@ -393,4 +393,19 @@
         X(HOLD, BRAKED, "braked_flag", FLAG, GAUGE, "1 while the job is frozen by us")             \
         X(HOLD, STAGE, "stage", CODE, GAUGE, "the rung of the ladder (enum afz_stage)")
 
+/* One subject a place of the program that allocates: its name is the line of the user's own code,
+ * its stack is told once by a mark (AFZ_MARK_SITE). Estimates, by samples (docs/sampling.md); told
+ * when they change, and hold until they are told again. */
+#define AFZ_SITE_METRICS(X)                                                                        \
+        X(SITE, LIVE, "live_bytes", BYTES, GAUGE,                                                  \
+          "allocated there, not freed, and of large blocks really there (probe, pagemap)")         \
+        X(SITE, BLOCKS, "live_blocks_count", COUNT, GAUGE, "in so many blocks (probe)")            \
+        X(SITE, TOTAL, "total_bytes", BYTES, COUNTER, "ever allocated there (probe)")              \
+        X(SITE, EARLY, "early_bytes", BYTES, GAUGE, "of live: from before the first step (probe)") \
+        X(SITE, COUNTED, "counted_bytes", BYTES, GAUGE,                                            \
+          "of live: in blocks of 1 MiB and more, which are counted, not estimated (probe)")        \
+        X(SITE, PROCESSES, "processes_count", COUNT, GAUGE, "that hold some of it (probe)")        \
+        X(SITE, MEMORY, "memory_kind", CODE, FACT,                                                 \
+          "1 heap, 2 mappings, 3 Python's objects, 4 pinned for a GPU (probe)")
+
 #endif

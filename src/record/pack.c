@@ -38,6 +38,7 @@ static const uint64_t kept[AFZ_KIND_COUNT] = {
         [AFZ_KIND_GPU_PROC] = ALL,
         [AFZ_KIND_SELF] = ALL,
         [AFZ_KIND_HOLD] = ALL,
+        [AFZ_KIND_SITE] = ALL,
 };
 
 uint64_t afz_pack_kept(enum afz_kind kind)
@@ -213,6 +214,7 @@ int afz_pack_mark(struct afz_pack *pack, uint64_t t_ns, enum afz_mark_kind kind,
         afz_put_number(&put, (uint64_t)kind << 1 | 1);
         put_time(&put, pack, t_ns);
         afz_put_signed(&put, code);
-        afz_put_lines(&put, text, kind == AFZ_MARK_STACK, AFZ_PACK_MARK_CAP);
+        afz_put_lines(&put, text, kind == AFZ_MARK_STACK || kind == AFZ_MARK_SITE,
+                      AFZ_PACK_MARK_CAP);
         return commit(pack, &put, t_ns);
 }

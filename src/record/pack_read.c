@@ -152,7 +152,8 @@ static int take_mark(struct afz_sink *sink, struct afz_take *take, uint64_t kind
         char text[AFZ_PACK_MARK_CAP];
         int64_t t_ms, code;
         if (!take_time(take, sink->reader, &t_ms) || !afz_take_signed(take, &code) ||
-            !afz_take_lines(take, kind == AFZ_MARK_STACK, text, sizeof text))
+            !afz_take_lines(take, kind == AFZ_MARK_STACK || kind == AFZ_MARK_SITE, text,
+                            sizeof text))
                 return -EBADMSG;
         sink->reader->t_ms = t_ms;
         if (kind >= AFZ_MARK_COUNT) /* of a newer version */

@@ -428,6 +428,7 @@ void afz_run_done(struct afz_run *run)
                 unlinkat(run->home_fd, AFZ_RUN_UNRECORDED, 0);
         if (run->home_fd >= 0) {
                 unlinkat(run->home_fd, afz_run_name(run->page->id, ".sock").text, 0);
+                unlinkat(run->home_fd, afz_run_name(run->page->id, ".probe").text, 0);
                 unlinkat(run->home_fd, afz_run_name(run->page->id, ".run").text, 0);
         }
         remove_unused_dir(run);

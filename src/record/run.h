@@ -4,7 +4,7 @@
  *
  *   state    $XDG_STATE_HOME/antifreeze/runs/ID/ (or --run-dir, and then runs/ID is a link to it):
  *            verdict.json, verdict.txt and, until the end is recorded, run.state; all 0600
- *   runtime  a folder of the user's in memory (run_home.h): ID.run (run_page.h), ID.sock
+ *   runtime  a folder of the user's in memory (run_home.h): ID.run (run_page.h), ID.sock, ID.probe
  *
  * A run is alive while somebody holds the lock of its page or of its run.state; whoever has one of
  * the descriptors (guard, front, and what they fork until it execs) holds it. verdict.json is there

@@ -19,7 +19,7 @@ bool afz_run_id_is(const char *text);
  * letters. */
 bool afz_run_id_fits(const char *id, const char *text);
 
-/* "ID.run", "ID.sock". */
+/* "ID.run", "ID.sock", "ID.probe". */
 struct afz_run_name {
         char text[AFZ_RUN_ID_CAP + 8];
 };

@@ -192,6 +192,7 @@ static int collect_page(void *ctx, const struct afz_run_entry *entry)
                 }
         }
         unlinkat(entry->home_fd, afz_run_name(entry->id, ".sock").text, 0);
+        unlinkat(entry->home_fd, afz_run_name(entry->id, ".probe").text, 0);
         if (unlinkat(entry->home_fd, afz_run_name(entry->id, ".run").text, 0) == 0)
                 c->count++;
         return 0;
@@ -207,7 +208,7 @@ static void remove_strays(const struct afz_run_home *home)
                 while (r >= 0 && (r = afz_dir_next(&dir)) > 0) {
                         struct afz_span name = afz_span_str(dir.name);
                         bool page = afz_span_ends(name, ".new"),
-                             socket = afz_span_ends(name, ".sock");
+                             socket = afz_span_ends(name, ".sock") || afz_span_ends(name, ".probe");
                         if ((!page && !socket) || name.n < AFZ_RUN_ID_LENGTH)
                                 continue;
                         memcpy(id, dir.name, AFZ_RUN_ID_LENGTH);

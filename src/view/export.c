@@ -75,7 +75,7 @@ const char *afz_export_mark_kind(const struct afz_mark *mark)
                 [AFZ_MARK_EVENT] = "event", [AFZ_MARK_ACTION] = "action",
                 [AFZ_MARK_SAID] = "said",   [AFZ_MARK_ATTEMPT] = "attempt",
                 [AFZ_MARK_STEP] = "step",   [AFZ_MARK_GAP] = "gap",
-                [AFZ_MARK_STACK] = "stack",
+                [AFZ_MARK_STACK] = "stack", [AFZ_MARK_SITE] = "site",
         };
         return (unsigned)mark->kind < AFZ_COUNT_OF(name) ? name[mark->kind] : NULL;
 }

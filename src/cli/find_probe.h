@@ -1,0 +1,9 @@
+#ifndef AFZ_FIND_PROBE_H
+#define AFZ_FIND_PROBE_H
+/* Where the probe's library lies: beside this program in a build folder, in the lib folder of where
+ * it was installed, or where it was to be installed. -ENOENT: nowhere. */
+#include <stddef.h>
+
+int afz_find_probe(char *ret, size_t cap);
+
+#endif

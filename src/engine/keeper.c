@@ -1,0 +1,160 @@
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "fds.h"
+#include "keeper_loop.h"
+#include "quiet.h"
+#include "recorder.h"
+
+enum {
+        STOP_MS = 300, /* what an end may wait for the last names; without new ones it is 1 ms */
+        BACKLOG = 128, /* processes that ask at once */
+};
+
+struct afz_keeper {
+        struct afz_keeper_shared *shared;
+        pid_t pid;
+        int word_fd;
+};
+
+static int listen_at(const char *path)
+{
+        struct sockaddr_un at = {.sun_family = AF_UNIX};
+        if (path[0] != '/' || strlen(path) >= sizeof at.sun_path)
+                return -ENAMETOOLONG;
+        strcpy(at.sun_path, path);
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -errno;
+        if (bind(fd, (const struct sockaddr *)&at, sizeof at) < 0 || listen(fd, BACKLOG) < 0) {
+                int err = -errno;
+                close(fd);
+                return err;
+        }
+        return fd;
+}
+
+_Noreturn static void be_keeper(struct afz_keeper_order *order)
+{
+        afz_quiet_process("afz-keeper");
+        int err = afz_recorder_join_sites(order->recorder);
+        afz_quiet_fds((int[]){order->listen_fd, order->word_fd}, 2);
+        if (err >= 0)
+                afz_keeper_loop(order);
+        afz_recorder_leave_sites(order->recorder);
+        _exit(0);
+}
+
+static int fork_keeper(struct afz_keeper *keeper, struct afz_keeper_order *order)
+{
+        int fd[2];
+        if (pipe2(fd, O_CLOEXEC) < 0)
+                return -errno;
+        order->word_fd = fd[0];
+        order->guard = getpid();
+        pid_t pid = fork();
+        if (pid == 0)
+                be_keeper(order);
+        int r = pid < 0 ? -errno : 0;
+        close(fd[0]);
+        if (r < 0) {
+                close(fd[1]);
+                return r;
+        }
+        keeper->word_fd = fd[1];
+        keeper->pid = pid;
+        return 0;
+}
+
+int afz_keeper_start(const char *path, uint64_t ram_bytes, struct afz_recorder *recorder,
+                     struct afz_keeper **ret)
+{
+        struct afz_keeper *keeper = recorder ? calloc(1, sizeof *keeper) : NULL;
+        if (!keeper)
+                return recorder ? -ENOMEM : -ENOENT;
+        keeper->word_fd = -1;
+        struct afz_keeper_order order = {.ram_bytes = ram_bytes, .recorder = recorder};
+        void *map = mmap(NULL, sizeof *keeper->shared, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        int r = map == MAP_FAILED ? -errno : 0;
+        keeper->shared = order.shared = r < 0 ? NULL : map;
+        order.listen_fd = r < 0 ? -1 : listen_at(path);
+        if (r == 0)
+                r = order.listen_fd < 0 ? order.listen_fd : fork_keeper(keeper, &order);
+        afz_fd_close(&order.listen_fd);
+        if (r < 0) {
+                afz_keeper_free(keeper);
+                return r;
+        }
+        *ret = keeper;
+        return 0;
+}
+
+pid_t afz_keeper_pid(const struct afz_keeper *keeper)
+{
+        return keeper ? keeper->pid : 0;
+}
+
+void afz_keeper_dismiss(struct afz_keeper *keeper)
+{
+        if (keeper)
+                afz_fd_close(&keeper->word_fd);
+}
+
+/* True when it is gone; somebody who reaps all children may have been faster. */
+static bool has_ended(pid_t pid, int timeout_ms)
+{
+        struct timespec nap = {0, (long)AFZ_NS_PER_MS / 16};
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * AFZ_NS_PER_MS;
+        for (;;) {
+                pid_t r = waitpid(pid, NULL, WNOHANG);
+                if (r == pid || (r < 0 && errno == ECHILD))
+                        return true;
+                if (afz_clock_ns(CLOCK_MONOTONIC) >= end_ns)
+                        return false;
+                nanosleep(&nap, NULL);
+                if (nap.tv_nsec < (long)AFZ_NS_PER_MS)
+                        nap.tv_nsec *= 2;
+        }
+}
+
+void afz_keeper_await(struct afz_keeper *keeper)
+{
+        if (keeper && keeper->pid > 0 && has_ended(keeper->pid, STOP_MS))
+                keeper->pid = 0;
+}
+
+bool afz_keeper_died_inside(const struct afz_keeper *keeper, pid_t pid)
+{
+        unsigned n = keeper ? atomic_load(&keeper->shared->deaths) : 0;
+        for (unsigned i = 0; i < n && i < AFZ_KEEPER_DEATHS; i++)
+                if (pid == 0 || atomic_load(&keeper->shared->inside[i]) == pid)
+                        return true;
+        return false;
+}
+
+void afz_keeper_free(struct afz_keeper *keeper)
+{
+        if (!keeper)
+                return;
+        afz_keeper_dismiss(keeper);
+        afz_keeper_await(keeper);
+        if (keeper->pid > 0) {
+                kill(keeper->pid, SIGKILL);
+                (void)has_ended(keeper->pid, STOP_MS);
+        }
+        if (keeper->shared)
+                munmap(keeper->shared, sizeof *keeper->shared);
+        free(keeper);
+}

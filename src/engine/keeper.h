@@ -1,0 +1,40 @@
+#ifndef AFZ_KEEPER_H
+#define AFZ_KEEPER_H
+/* The keeper: a helper process that hands books (wire.h) to the probes in the job's processes,
+ * reads all of them once a second, adds up what each line of the program holds, and puts the
+ * largest into the recording (AFZ_KIND_SITE). What is in a book when its process is killed is read
+ * after that.
+ *
+ * Books are memory of the keeper's: made before they are asked for, so that a program need not wait
+ * and the job is not charged. It believes nothing that is in them, gives them only to processes of
+ * its own user, and to so many at a time; others go without, and are counted.
+ *
+ * It ends by itself when the guard lets go of it or is gone, after a last look. It holds none of
+ * the guard's descriptors, hears no signals and sits in no cgroup of the job's.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct afz_keeper;
+struct afz_recorder;
+
+/* Makes the socket, so that who is started next finds it, and forks the keeper. From a process with
+ * one thread, which is to be the guard. The recorder is borrowed, and must be there (-ENOENT).
+ * -ENAMETOOLONG, -EADDRINUSE: of the path. */
+int afz_keeper_start(const char *path, uint64_t ram_bytes, struct afz_recorder *recorder,
+                     struct afz_keeper **ret);
+pid_t afz_keeper_pid(const struct afz_keeper *keeper); /* 0: there is none */
+
+/* Tells it to take a last look and to end; does not wait. NULL is fine in all of these. */
+void afz_keeper_dismiss(struct afz_keeper *keeper);
+/* Waits for that, a third of a second at most. */
+void afz_keeper_await(struct afz_keeper *keeper);
+
+/* Whether a process was in the middle of the probe when it ended; 0: any. If it died of a fault, it
+ * may have been the probe's. */
+bool afz_keeper_died_inside(const struct afz_keeper *keeper, pid_t pid);
+
+void afz_keeper_free(struct afz_keeper *keeper); /* ends it */
+
+#endif

@@ -1,0 +1,113 @@
+#include "keeper_book.h"
+
+#include <string.h>
+
+/* As much as a program can address, and no more: sums of a few thousand stay below 2^63. */
+static uint64_t sane(uint64_t value)
+{
+        return value < AFZ_BOOK_SANE ? value : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+#define LOAD(member) atomic_load_explicit(&(member), memory_order_relaxed)
+
+/* What is not atomic in the book may change while we look: read once, and then only the copy. */
+#define ONCE(member) (*(const volatile typeof(member) *)&(member))
+
+bool afz_book_look(const struct afz_book *book, unsigned place, bool stack,
+                   struct afz_book_look *ret)
+{
+        const struct afz_book_site *s = &book->site[place % AFZ_BOOK_SITES];
+        uint32_t kind = atomic_load_explicit(&s->kind, memory_order_acquire);
+        if (kind == AFZ_SITE_FREE || kind >= AFZ_SITE_KINDS)
+                return false;
+        uint32_t frame = ONCE(s->frame), frames = ONCE(s->frames);
+        if (frames > AFZ_STACK_MAX || frame > AFZ_BOOK_FRAMES || frames > AFZ_BOOK_FRAMES - frame)
+                return false;
+        uint64_t live = sane(LOAD(s->live_bytes));
+        ret->kind = (enum afz_site_kind)kind;
+        ret->first_ns = ONCE(s->first_ns);
+        ret->live_bytes = live;
+        ret->live_blocks = sane(LOAD(s->live_blocks));
+        ret->total_bytes = sane(LOAD(s->total_bytes));
+        ret->early_bytes = least(sane(LOAD(s->early_bytes)), live);
+        ret->large_bytes = least(sane(LOAD(s->large_bytes)), live);
+        ret->frames = frames;
+        for (uint32_t i = 0; stack && i < frames; i++)
+                ret->frame[i] = ONCE(book->frame[frame + i]);
+        return true;
+}
+
+void afz_book_words(const char *text, size_t cap, char *ret)
+{
+        size_t n = 0;
+        for (; n + 1 < cap; n++) {
+                unsigned char c = (unsigned char)ONCE(text[n]);
+                if (c == '\0')
+                        break;
+                ret[n] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
+        }
+        ret[n] = '\0';
+}
+
+const char *afz_book_text(const struct afz_book *book, uint32_t offset, char ret[AFZ_BOOK_TEXT_CAP])
+{
+        size_t room = offset < AFZ_BOOK_TEXT ? AFZ_BOOK_TEXT - offset : 0;
+        if (room > 0)
+                afz_book_words(book->texts + offset,
+                               room < AFZ_BOOK_TEXT_CAP ? room : AFZ_BOOK_TEXT_CAP, ret);
+        if (room == 0 || ret[0] == '\0')
+                strcpy(ret, "?");
+        return ret;
+}
+
+bool afz_book_place(const struct afz_book *book, uint64_t address, uint64_t first_ns,
+                    struct afz_book_place *ret)
+{
+        uint32_t used = LOAD(book->modules);
+        uint64_t newest_ns = 0;
+        bool found = false;
+        if (used > AFZ_BOOK_MODULES)
+                used = AFZ_BOOK_MODULES;
+        for (uint32_t i = 0; i < used; i++) {
+                const struct afz_book_module *m = &book->module[i];
+                uint64_t base = atomic_load_explicit(&m->base, memory_order_acquire);
+                uint64_t since_ns = ONCE(m->since_ns);
+                if (base == 0 || address < base || address >= ONCE(m->end) || since_ns > first_ns ||
+                    (found && since_ns < newest_ns))
+                        continue;
+                found = true;
+                newest_ns = since_ns;
+                ret->address = address - ONCE(m->shift);
+                ret->build_id_bytes = ONCE(m->build_id_bytes);
+                if (ret->build_id_bytes > AFZ_BOOK_BUILD_ID)
+                        ret->build_id_bytes = AFZ_BOOK_BUILD_ID;
+                for (size_t b = 0; b < sizeof ret->build_id; b++)
+                        ret->build_id[b] = ONCE(m->build_id[b]);
+                afz_book_words(m->path, sizeof ret->path, ret->path);
+        }
+        return found;
+}
+
+bool afz_book_next_large(const struct afz_book *book, unsigned *cursor, struct afz_book_large *ret)
+{
+        while (*cursor < AFZ_BOOK_BLOCKS) {
+                unsigned i = (*cursor)++;
+                uint64_t at = LOAD(book->address[i]);
+                if (at <= 1)
+                        continue;
+                uint64_t word = ONCE(book->block[i].site_size);
+                uint64_t bytes = AFZ_BLOCK_BYTES(word);
+                uint32_t site = AFZ_BLOCK_SITE(word);
+                if (!(word & AFZ_BLOCK_LARGE) || site >= AFZ_BOOK_SITES || bytes == 0 ||
+                    bytes >= AFZ_BOOK_SANE || at > UINT64_MAX - bytes)
+                        continue;
+                *ret = (struct afz_book_large){.at = at, .bytes = bytes, .site = site};
+                return true;
+        }
+        return false;
+}

@@ -1,0 +1,53 @@
+#ifndef AFZ_KEEPER_BOOK_H
+#define AFZ_KEEPER_BOOK_H
+/* Reading a book (wire.h) that a process of the job may have written anything into, at any time:
+ * what is taken out of it is copied once and checked as a copy. Nothing here fails but by saying
+ * that there is nothing.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+/* A site as it stands now. */
+struct afz_book_look {
+        enum afz_site_kind kind;
+        uint64_t first_ns;
+        uint64_t live_bytes, live_blocks, total_bytes, early_bytes, large_bytes;
+        unsigned frames;
+        uint64_t frame[AFZ_STACK_MAX];
+};
+
+/* False: there is none at this place, or it is not whole. `stack`: its frames, too. No figure is
+ * above AFZ_BOOK_SANE; of live_bytes, none of early_bytes and large_bytes is more. */
+#define AFZ_BOOK_SANE (UINT64_C(1) << 56)
+bool afz_book_look(const struct afz_book *book, unsigned place, bool stack,
+                   struct afz_book_look *ret);
+
+/* A text by its offset: printable, cut at 255 bytes; "?" where there is none. */
+enum { AFZ_BOOK_TEXT_CAP = 256 };
+const char *afz_book_text(const struct afz_book *book, uint32_t offset,
+                          char ret[AFZ_BOOK_TEXT_CAP]);
+
+/* One of the book's short texts (why, python): printable, and always ended. */
+void afz_book_words(const char *text, size_t cap, char *ret);
+
+/* The module that an address belonged to when the site was new. */
+struct afz_book_place {
+        char path[AFZ_BOOK_MODULE_PATH];
+        unsigned char build_id[AFZ_BOOK_BUILD_ID];
+        uint32_t build_id_bytes;
+        uint64_t address; /* in the file */
+};
+bool afz_book_place(const struct afz_book *book, uint64_t address, uint64_t first_ns,
+                    struct afz_book_place *ret);
+
+/* A large block, for who asks the kernel how much of it is there. Starts with *cursor = 0. */
+struct afz_book_large {
+        uint64_t at, bytes;
+        uint32_t site;
+};
+bool afz_book_next_large(const struct afz_book *book, unsigned *cursor, struct afz_book_large *ret);
+
+#endif

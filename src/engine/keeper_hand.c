@@ -1,0 +1,105 @@
+#include "keeper_hand.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fds.h"
+
+/* A probe connects and asks in one breath; whoever does not keeps all others waiting. */
+enum { ASK_MS = 20 };
+
+int afz_blank_make(uint64_t mean_bytes, struct afz_blank *ret)
+{
+        int fd = memfd_create("antifreeze-book", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
+        if (fd < 0)
+                return -errno;
+        if (ftruncate(fd, (off_t)AFZ_BOOK_BYTES) < 0 ||
+            fallocate(fd, 0, 0, (off_t)AFZ_BOOK_BYTES) < 0 ||
+            fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+                err = -errno;
+                close(fd);
+                return err;
+        }
+        struct afz_book *book =
+                mmap(NULL, AFZ_BOOK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (book == MAP_FAILED) {
+                err = -errno;
+                close(fd);
+                return err;
+        }
+        book->magic = AFZ_BOOK_MAGIC;
+        book->mean_bytes = mean_bytes;
+        *ret = (struct afz_blank){.book = book, .fd = fd};
+        return 0;
+}
+
+void afz_book_unmap(struct afz_book *book)
+{
+        if (book)
+                (void)munmap(book, AFZ_BOOK_BYTES);
+}
+
+void afz_blank_drop(struct afz_blank *blank)
+{
+        afz_fd_close(&blank->fd);
+        afz_book_unmap(blank->book);
+        blank->book = NULL;
+}
+
+static int check(int fd, pid_t *ret_pid, struct afz_book_wish *ret)
+{
+        struct ucred who;
+        socklen_t size = sizeof who;
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0 || who.pid <= 0 ||
+            who.uid != getuid())
+                return -EPERM;
+        if (poll(&p, 1, ASK_MS) <= 0 ||
+            recv(fd, ret, sizeof *ret, MSG_DONTWAIT | MSG_TRUNC) != (ssize_t)sizeof *ret ||
+            ret->magic != AFZ_BOOK_MAGIC || ret->version != AFZ_BOOK_VERSION)
+                return -EPROTO;
+        ret->program[sizeof ret->program - 1] = '\0';
+        *ret_pid = who.pid;
+        return 0;
+}
+
+int afz_hand_accept(int listen_fd, pid_t *ret_pid, struct afz_book_wish *ret)
+{
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+                return errno == EINTR || errno == ECONNABORTED ? -EPROTO : -EAGAIN;
+        int r = check(fd, ret_pid, ret);
+        if (r < 0) {
+                close(fd);
+                return r;
+        }
+        return fd;
+}
+
+int afz_hand_over(int fd, struct afz_blank *blank, pid_t pid)
+{
+        char byte = 1;
+        union {
+                struct cmsghdr head;
+                char room[CMSG_SPACE(sizeof(int))];
+        } control = {0};
+        struct iovec data = {&byte, 1};
+        struct msghdr message = {.msg_iov = &data,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof control};
+        control.head.cmsg_level = SOL_SOCKET;
+        control.head.cmsg_type = SCM_RIGHTS;
+        control.head.cmsg_len = CMSG_LEN(sizeof blank->fd);
+        memcpy(CMSG_DATA(&control.head), &blank->fd, sizeof blank->fd);
+        blank->book->pid = (uint32_t)pid;
+        ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        int r = n == 1 ? 0 : n < 0 ? -errno : -EIO;
+        afz_fd_close(&blank->fd);
+        return r;
+}

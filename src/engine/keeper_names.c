@@ -1,0 +1,158 @@
+#include "keeper_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "span.h"
+#include "symbols.h"
+#include "user_frame.h"
+
+/* One line of a stack. */
+struct line {
+        const char *file;   /* "": not known */
+        const char *module; /* of native code */
+        const char *function;
+        uint64_t at; /* line; without a file: the address */
+        enum afz_frame_owner owner;
+        bool python;
+};
+
+static const char *base_name(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+        return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "ns::load(int, char)" stays short: what is in brackets is left out. */
+static void put_function(const char *function, char *buf, size_t cap)
+{
+        size_t n = strcspn(function, "(");
+        const char *operator_ = strstr(function, "operator()");
+        if (operator_ && operator_ < function + n)
+                n = (size_t)(operator_ - function) + strlen("operator()");
+        if (function[0] == '<' || function[0] == '(') /* <listcomp>, <lambda>, (anonymous ...) */
+                snprintf(buf, cap, "%s", function);
+        else
+                snprintf(buf, cap, "%.*s()", (int)n, function);
+}
+
+static void put_line(const struct line *l, char *buf, size_t cap)
+{
+        char function[112] = "";
+        bool named = l->function[0] && strcmp(l->function, "<module>") != 0;
+        if (named)
+                put_function(l->function, function, sizeof function);
+        if (l->file[0] && l->at > 0)
+                snprintf(buf, cap, "%s:%llu%s%s", base_name(l->file), (unsigned long long)l->at,
+                         named ? " in " : "", function);
+        else if (l->file[0] || named)
+                snprintf(buf, cap, "%s%s%s", function, named ? " in " : "",
+                         base_name(l->file[0] ? l->file : l->module));
+        else if (l->module[0])
+                snprintf(buf, cap, "%s+0x%llx", base_name(l->module), (unsigned long long)l->at);
+        else
+                snprintf(buf, cap, "code that was made at run time");
+}
+
+/* Python before native, the user's before libraries': who comes first is who can be told best. */
+static int rank_of(const struct line *l)
+{
+        switch (l->owner) {
+        case AFZ_FRAME_OF_USER:
+                return l->python ? 5 : 4;
+        case AFZ_FRAME_OF_LIBRARY:
+                return l->python ? 3 : 2;
+        default:
+                return 1;
+        }
+}
+
+struct words {
+        struct afz_site *site;
+        int rank; /* of what the site is called by now */
+        char *stack;
+        size_t len;
+};
+
+static void take_line(struct words *w, const struct line *l)
+{
+        char text[320];
+        put_line(l, text, sizeof text);
+        int n = snprintf(w->stack + w->len, AFZ_SITE_STACK_CAP - w->len, "%s%s",
+                         w->len > 0 ? "\n" : "", text);
+        if (n > 0 && (size_t)n < AFZ_SITE_STACK_CAP - w->len)
+                w->len += (size_t)n;
+        w->stack[w->len] = '\0'; /* whole lines only */
+        if (rank_of(l) <= w->rank)
+                return;
+        w->rank = rank_of(l);
+        afz_span_copy(afz_span_str(text), w->site->name, sizeof w->site->name);
+        snprintf(w->site->where, sizeof w->site->where, "%s:%llu", l->file,
+                 l->file[0] ? (unsigned long long)l->at : 0);
+        afz_span_copy(afz_span_str(l->function), w->site->function, sizeof w->site->function);
+}
+
+static void take_python(struct words *w, const struct afz_sites *sites,
+                        const struct afz_site_frame *f)
+{
+        const char *file = sites->name[f->file].text;
+        take_line(w, &(struct line){
+                             .file = file,
+                             .module = "",
+                             .function = sites->name[f->function].text,
+                             .at = f->at,
+                             .owner = afz_frame_owner_python(file),
+                             .python = true,
+                     });
+}
+
+static void take_native(struct words *w, const struct afz_sites *sites,
+                        const struct afz_site_frame *f, struct afz_symbols *symbols)
+{
+        struct afz_symbol found[AFZ_SYMBOL_INLINES];
+        const struct afz_site_name *name = &sites->name[f->file];
+        const struct afz_symbol_module module = {name->text, name->build_id, name->build_id_bytes};
+        const char *path = f->file ? name->text : "";
+        bool quiet = afz_frame_owner_native(path, "") == AFZ_FRAME_OF_RUNTIME;
+        int n = 0;
+        if (symbols && f->file && f->at > 0 && !quiet)
+                n = afz_symbols_find(symbols, &module, f->at - 1, found, AFZ_SYMBOL_INLINES);
+        for (int i = 0; i < n; i++)
+                take_line(w, &(struct line){
+                                     .file = found[i].line ? found[i].file : "",
+                                     .module = path,
+                                     .function = found[i].function,
+                                     .at = found[i].line ? found[i].line : f->at,
+                                     .owner = afz_frame_owner_native(path, found[i].file),
+                             });
+        if (n == 0)
+                take_line(w, &(struct line){.file = "",
+                                            .module = path,
+                                            .function = "",
+                                            .at = f->at,
+                                            .owner = afz_frame_owner_native(path, "")});
+}
+
+void afz_site_set_name(const struct afz_sites *sites, struct afz_site *site,
+                       struct afz_symbols *symbols, char stack[AFZ_SITE_STACK_CAP])
+{
+        static const char *const unknown[AFZ_SITE_KINDS] = {
+                [AFZ_SITE_HEAP] = "places that could not be told",
+                [AFZ_SITE_MAP] = "mappings whose places could not be told",
+                [AFZ_SITE_OBJECT] = "Python objects whose places could not be told",
+                [AFZ_SITE_PINNED] = "pinned memory whose places could not be told",
+        };
+        struct words w = {.site = site, .stack = stack};
+        stack[0] = '\0';
+        if (site->id == 0)
+                strcpy(site->name, "everywhere else");
+        else if (site->frames == 0)
+                strcpy(site->name, unknown[site->kind]);
+        for (unsigned i = 0; i < site->frames; i++) {
+                if (site->frame[i].python)
+                        take_python(&w, sites, &site->frame[i]);
+                else
+                        take_native(&w, sites, &site->frame[i], symbols);
+        }
+        site->named = true;
+}

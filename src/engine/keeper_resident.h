@@ -1,0 +1,21 @@
+#ifndef AFZ_KEEPER_RESIDENT_H
+#define AFZ_KEEPER_RESIDENT_H
+/* How much of a process's large blocks is really there: programs reserve far more than they touch.
+ * Asked of the kernel (/proc/PID/pagemap), for a sample of pages, up to a bound a look.
+ */
+#include "keeper_book.h"
+
+/* Which part of a site's large blocks is there, or was when it could last be asked: 0 to 1. */
+struct afz_resident {
+        int fd;                      /* of its pagemap; -1: it cannot be asked */
+        float share[AFZ_BOOK_SITES]; /* 1 until it is known */
+        uint64_t asked[AFZ_BOOK_SITES], there[AFZ_BOOK_SITES]; /* bytes, in this look */
+};
+
+void afz_resident_open(struct afz_resident *resident, int pid);
+void afz_resident_close(struct afz_resident *resident);
+
+/* Brings the shares up to date; *reads (calls of the kernel) is what may still be spent. */
+void afz_resident_look(struct afz_resident *resident, const struct afz_book *book, unsigned *reads);
+
+#endif

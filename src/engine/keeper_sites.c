@@ -1,0 +1,163 @@
+#include "keeper_sites.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map.h"
+
+/* Four full books of different stacks; what is beyond goes to number 0. */
+enum { MOST_SITES = 16384, MOST_NAMES = 65536 };
+
+/* ---- hashes ---- */
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        return hash ^ hash >> 29;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+{
+        const unsigned char *p = bytes;
+        for (size_t i = 0; i < n; i++)
+                hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
+        return mix(hash, n);
+}
+
+/* ---- names ---- */
+
+static uint32_t add_name(struct afz_sites *s, uint64_t hash, const char *text)
+{
+        char *copy = s->names < MOST_NAMES ? strdup(text) : NULL;
+        if (!copy || afz_map_put(s->by_name, hash, s->names) < 0) {
+                free(copy);
+                return 0;
+        }
+        s->name[s->names] = (struct afz_site_name){.text = copy};
+        return s->names++;
+}
+
+/* The number of a text; *hash goes on with it. */
+static uint32_t name_of(struct afz_sites *s, const char *text, const unsigned char *id,
+                        uint32_t id_bytes, uint64_t *hash)
+{
+        uint64_t own = hash_bytes(hash_bytes(1, text, strlen(text)), id, id_bytes), number;
+        *hash = mix(*hash, own);
+        if (afz_map_get(s->by_name, own, &number))
+                return (uint32_t)number;
+        uint32_t at = add_name(s, own, text);
+        if (at > 0 && id_bytes > 0) {
+                memcpy(s->name[at].build_id, id, id_bytes);
+                s->name[at].build_id_bytes = id_bytes;
+        }
+        return at;
+}
+
+/* ---- stacks ---- */
+
+static void read_frame(struct afz_sites *s, const struct afz_book *book, uint64_t first_ns,
+                       uint64_t frame, struct afz_site_frame *ret, uint64_t *hash)
+{
+        char text[AFZ_BOOK_TEXT_CAP];
+        struct afz_book_place place;
+        if (frame & AFZ_FRAME_PYTHON) {
+                ret->python = true;
+                ret->at = AFZ_FRAME_LINE(frame);
+                ret->file =
+                        name_of(s, afz_book_text(book, AFZ_FRAME_FILE(frame), text), NULL, 0, hash);
+                ret->function = name_of(s, afz_book_text(book, AFZ_FRAME_FUNCTION(frame), text),
+                                        NULL, 0, hash);
+        } else if (afz_book_place(book, frame, first_ns, &place)) {
+                ret->file = name_of(s, place.path, place.build_id, place.build_id_bytes, hash);
+                ret->at = place.address;
+        } /* else code that was made at run time: where it lies says nothing to anybody */
+        *hash = mix(*hash, ret->at << 1 | ret->python);
+}
+
+static uint32_t add_site(struct afz_sites *s, uint64_t id, const struct afz_book_look *look,
+                         const struct afz_site_frame *frame)
+{
+        size_t bytes = look->frames * sizeof *frame;
+        struct afz_site_frame *copy = s->sites < MOST_SITES ? malloc(bytes ? bytes : 1) : NULL;
+        if (!copy || afz_map_put(s->by_id, id, s->sites) < 0) {
+                free(copy);
+                return 0;
+        }
+        memcpy(copy, frame, bytes);
+        s->site[s->sites] = (struct afz_site){
+                .id = id, .kind = look->kind, .frames = look->frames, .frame = copy};
+        return s->sites++;
+}
+
+uint32_t afz_sites_number(struct afz_sites *s, const struct afz_book *book,
+                          const struct afz_book_look *look)
+{
+        struct afz_site_frame frame[AFZ_STACK_MAX] = {0};
+        uint64_t id = mix(0, look->kind), number;
+        for (unsigned i = 0; i < look->frames; i++)
+                read_frame(s, book, look->first_ns, look->frame[i], &frame[i], &id);
+        id = id >> 16 | 1; /* what a script can read as a number, and never 0 */
+        if (afz_map_get(s->by_id, id, &number))
+                return (uint32_t)number;
+        return add_site(s, id, look, frame);
+}
+
+/* ---- sums ---- */
+
+int afz_sites_new(struct afz_sites **ret)
+{
+        struct afz_sites *s = calloc(1, sizeof *s);
+        if (!s)
+                return -ENOMEM;
+        s->site = calloc(MOST_SITES, sizeof *s->site);
+        s->name = calloc(MOST_NAMES, sizeof *s->name);
+        if (!s->site || !s->name || afz_map_new(MOST_SITES, &s->by_id) < 0 ||
+            afz_map_new(MOST_NAMES, &s->by_name) < 0) {
+                afz_sites_free(s);
+                return -ENOMEM;
+        }
+        s->sites = s->names = 1;
+        s->name[0].text = strdup("?");
+        *ret = s;
+        return 0;
+}
+
+void afz_sites_free(struct afz_sites *s)
+{
+        if (!s)
+                return;
+        for (uint32_t i = 0; s->site && i < s->sites; i++)
+                free(s->site[i].frame);
+        for (uint32_t i = 0; s->name && i < s->names; i++)
+                free(s->name[i].text);
+        afz_map_free(s->by_id);
+        afz_map_free(s->by_name);
+        free(s->site);
+        free(s->name);
+        free(s);
+}
+
+void afz_sites_begin(struct afz_sites *s)
+{
+        for (uint32_t i = 0; i < s->sites; i++) {
+                s->site[i].now = (struct afz_site_count){.total_bytes = s->site[i].gone_bytes};
+                s->site[i].processes = 0;
+        }
+}
+
+void afz_sites_add(struct afz_sites *s, uint32_t number, const struct afz_site_count *count)
+{
+        struct afz_site *site = &s->site[number < s->sites ? number : 0];
+        site->now.live_bytes += count->live_bytes;
+        site->now.blocks += count->blocks;
+        site->now.total_bytes += count->total_bytes;
+        site->now.early_bytes += count->early_bytes;
+        site->now.counted_bytes += count->counted_bytes;
+        site->processes += count->live_bytes > 0;
+}
+
+void afz_sites_gone(struct afz_sites *s, uint32_t number, uint64_t total_bytes)
+{
+        s->site[number < s->sites ? number : 0].gone_bytes += total_bytes;
+}
