@@ -294,13 +294,13 @@ static struct afz_recorder *open_scout(struct bench *b)
         struct afz_recorder *r = calloc(1, sizeof *r);
         assert_non_null(r);
         open_bench(b, 64 << 10);
-        r->scout = b->puts;
+        r->lane[AFZ_LANE_OF_SCOUT] = b->puts;
         return r;
 }
 
 static void take_scout(struct bench *b, struct afz_recorder *r)
 {
-        b->puts = r->scout; /* so that closing frees what is its */
+        b->puts = r->lane[AFZ_LANE_OF_SCOUT]; /* so that closing frees what is its */
         assert_int_equal(take_all(b, false), 0);
 }
 

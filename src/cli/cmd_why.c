@@ -11,12 +11,14 @@
 #include "config.h"
 #include "count_of.h"
 #include "explain.h"
+#include "flight_file.h"
 #include "operand_run.h"
 #include "out.h"
 #include "quantity.h"
 #include "span.h"
 #include "why_detail.h"
 #include "why_meaning.h"
+#include "why_sites.h"
 
 struct why_options {
         bool json, paste, verbose;
@@ -144,6 +146,23 @@ static void paste(const struct question *q, struct afz_out *out)
         afz_out_str(out, "```\n");
 }
 
+/* As it stands in the files; and which lines held the memory, if the recording knows. */
+static int tell_file(const struct why_options *options, struct question *q, struct afz_out *out)
+{
+        int r = afz_run_tell_file(&q->ref, options->json, out);
+        int dir_fd = r == 0 && !options->json && q->ref.dir[0]
+                             ? open(q->ref.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                             : -1;
+        if (dir_fd < 0)
+                return r;
+        afz_flight_init(&q->flight);
+        if (afz_flight_read(dir_fd, afz_why_sites_wanted, &q->flight, q->lacking) >= 0)
+                afz_why_sites(out, &q->flight, false);
+        close(dir_fd);
+        afz_flight_done(&q->flight);
+        return r;
+}
+
 static int answer(const struct why_options *options, struct question *q, struct afz_out *out)
 {
         struct afz_run_known *known = &q->known;
@@ -155,7 +174,7 @@ static int answer(const struct why_options *options, struct question *q, struct 
         if ((r < 0 && plain && !(options->json && r == -EBADMSG)) ||
             (r == 0 && known->elsewhere && !ended) ||
             (plain && ended && known->recorded && known->outcome.end.how != AFZ_END_LOST))
-                return afz_run_tell_file(&q->ref, options->json, out);
+                return tell_file(options, q, out);
         if (r < 0)
                 return r;
         look_into(q);
@@ -165,8 +184,10 @@ static int answer(const struct why_options *options, struct question *q, struct 
                 paste(q, out);
         else if (options->verbose)
                 afz_why_detail(out, known, &q->flight, q->lacking);
-        else
+        else {
                 afz_why_put(out, known, &q->flight, false);
+                afz_why_sites(out, &q->flight, false);
+        }
         afz_flight_done(&q->flight);
         return 0;
 }

@@ -1,7 +1,7 @@
 #include "keeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "fds.h"
 #include "keeper_loop.h"
 #include "quiet.h"
@@ -53,13 +52,15 @@ _Noreturn static void be_keeper(struct afz_keeper_order *order)
         if (err >= 0)
                 afz_keeper_loop(order);
         afz_recorder_leave_sites(order->recorder);
+        /* Nobody need wait until the books' memory is given back. */
+        (void)send(order->word_fd, "c", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         _exit(0);
 }
 
 static int fork_keeper(struct afz_keeper *keeper, struct afz_keeper_order *order)
 {
         int fd[2];
-        if (pipe2(fd, O_CLOEXEC) < 0)
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) < 0)
                 return -errno;
         order->word_fd = fd[0];
         order->guard = getpid();
@@ -106,33 +107,18 @@ pid_t afz_keeper_pid(const struct afz_keeper *keeper)
         return keeper ? keeper->pid : 0;
 }
 
+/* The end of our stream, even where a fork of ours still holds the descriptor. */
 void afz_keeper_dismiss(struct afz_keeper *keeper)
 {
-        if (keeper)
-                afz_fd_close(&keeper->word_fd);
-}
-
-/* True when it is gone; somebody who reaps all children may have been faster. */
-static bool has_ended(pid_t pid, int timeout_ms)
-{
-        struct timespec nap = {0, (long)AFZ_NS_PER_MS / 16};
-        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * AFZ_NS_PER_MS;
-        for (;;) {
-                pid_t r = waitpid(pid, NULL, WNOHANG);
-                if (r == pid || (r < 0 && errno == ECHILD))
-                        return true;
-                if (afz_clock_ns(CLOCK_MONOTONIC) >= end_ns)
-                        return false;
-                nanosleep(&nap, NULL);
-                if (nap.tv_nsec < (long)AFZ_NS_PER_MS)
-                        nap.tv_nsec *= 2;
-        }
+        if (keeper && keeper->word_fd >= 0)
+                (void)shutdown(keeper->word_fd, SHUT_WR);
 }
 
 void afz_keeper_await(struct afz_keeper *keeper)
 {
-        if (keeper && keeper->pid > 0 && has_ended(keeper->pid, STOP_MS))
-                keeper->pid = 0;
+        struct pollfd p = {.fd = keeper ? keeper->word_fd : -1, .events = POLLIN};
+        if (keeper && keeper->word_fd >= 0 && poll(&p, 1, STOP_MS) != 0)
+                afz_fd_close(&keeper->word_fd); /* it has said its last word, or is gone */
 }
 
 bool afz_keeper_died_inside(const struct afz_keeper *keeper, pid_t pid)
@@ -150,10 +136,10 @@ void afz_keeper_free(struct afz_keeper *keeper)
                 return;
         afz_keeper_dismiss(keeper);
         afz_keeper_await(keeper);
-        if (keeper->pid > 0) {
+        /* Whether it was reaped already: then the number may be another's. */
+        if (keeper->pid > 0 && waitpid(keeper->pid, NULL, WNOHANG) == 0 && keeper->word_fd >= 0)
                 kill(keeper->pid, SIGKILL);
-                (void)has_ended(keeper->pid, STOP_MS);
-        }
+        afz_fd_close(&keeper->word_fd);
         if (keeper->shared)
                 munmap(keeper->shared, sizeof *keeper->shared);
         free(keeper);

@@ -26,6 +26,7 @@ static const struct {
         uint64_t look_ns, first_ns; /* between looks; from the first book to the first look */
         uint64_t ghost_ns;          /* a book of the dead is kept so long, for the last look */
         uint64_t together_ns;       /* who died so long before the last one died with it */
+        int idle_ms;                /* so long nobody asked: time to make books */
         unsigned reads;             /* of page maps, a look: some 2 ms */
 } rule = {
         .mean_part = 32768,
@@ -36,6 +37,7 @@ static const struct {
         .first_ns = 200 * AFZ_NS_PER_MS,
         .ghost_ns = 3 * AFZ_NS_PER_S,
         .together_ns = AFZ_NS_PER_S,
+        .idle_ms = 20,
         .reads = 2048,
 };
 
@@ -303,7 +305,9 @@ static bool turn(struct keeper *k, int guard_fd)
         uint64_t t_ns = now_ns();
         uint64_t left_ns = k->next_ns > t_ns ? k->next_ns - t_ns : 0;
         int ms = left_ns / AFZ_NS_PER_MS < 1000 ? (int)(left_ns / AFZ_NS_PER_MS) + 1 : 1000;
-        bool idle = poll(fds, 3 + books, k->blanks < BLANKS && !k->starved ? 0 : ms) == 0;
+        if (k->blanks < BLANKS && !k->starved && ms > rule.idle_ms)
+                ms = rule.idle_ms;
+        bool idle = poll(fds, 3 + books, ms) == 0;
         for (unsigned i = 0; i < books; i++)
                 if (fds[3 + i].revents)
                         note_death(k, held[i]);

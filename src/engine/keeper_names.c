@@ -23,6 +23,21 @@ static const char *base_name(const char *path)
         return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Of "step.<locals>.inner", "inner"; what has no name of its own (<listcomp>, <lambda>) goes by the
+ * function around it. */
+static void shorten(const char *function, char *ret, size_t cap)
+{
+        static const char locals[] = ".<locals>.";
+        afz_span_copy(afz_span_str(function), ret, cap);
+        for (char *at; (at = strstr(ret, locals));) {
+                char *inner = at + strlen(locals);
+                if (inner[0] == '<' && !strstr(inner, locals))
+                        *at = '\0';
+                else
+                        memmove(ret, inner, strlen(inner) + 1);
+        }
+}
+
 /* "ns::load(int, char)" stays short: what is in brackets is left out. */
 static void put_function(const char *function, char *buf, size_t cap)
 {
@@ -92,16 +107,30 @@ static void take_line(struct words *w, const struct line *l)
         afz_span_copy(afz_span_str(l->function), w->site->function, sizeof w->site->function);
 }
 
-static void take_python(struct words *w, const struct afz_sites *sites,
-                        const struct afz_site_frame *f)
+/* Code from a text ("<string>") is whose it is that ran it: libraries make classes so. */
+static enum afz_frame_owner owner_of(const struct afz_sites *sites, const struct afz_site *site,
+                                     unsigned at)
 {
+        const struct afz_site_frame *f = &site->frame[at];
         const char *file = sites->name[f->file].text;
+        enum afz_frame_owner owner = afz_frame_owner_python(file);
+        if (owner != AFZ_FRAME_OF_USER || file[0] != '<' || at + 1 >= site->frames || !f[1].python)
+                return owner;
+        return afz_frame_owner_python(sites->name[f[1].file].text);
+}
+
+static void take_python(struct words *w, const struct afz_sites *sites, unsigned at)
+{
+        const struct afz_site_frame *f = &w->site->frame[at];
+        const char *file = sites->name[f->file].text;
+        char function[AFZ_BOOK_TEXT_CAP];
+        shorten(sites->name[f->function].text, function, sizeof function);
         take_line(w, &(struct line){
                              .file = file,
                              .module = "",
-                             .function = sites->name[f->function].text,
+                             .function = function,
                              .at = f->at,
-                             .owner = afz_frame_owner_python(file),
+                             .owner = owner_of(sites, w->site, at),
                              .python = true,
                      });
 }
@@ -150,7 +179,7 @@ void afz_site_set_name(const struct afz_sites *sites, struct afz_site *site,
                 strcpy(site->name, unknown[site->kind]);
         for (unsigned i = 0; i < site->frames; i++) {
                 if (site->frame[i].python)
-                        take_python(&w, sites, &site->frame[i]);
+                        take_python(&w, sites, i);
                 else
                         take_native(&w, sites, &site->frame[i], symbols);
         }

@@ -10,14 +10,14 @@
 static const struct {
         unsigned top;         /* so many sites are told at every look */
         unsigned most;        /* and so many ever: less than a pack has room for */
-        uint64_t least_bytes; /* below half a sample's usual weight nothing is known */
+        uint64_t least_bytes; /* smaller ones are not told apart */
         uint64_t again_ns;    /* what is not among the top, or has not changed, is told so often */
         uint64_t whole_ns;    /* and where it lies, should what was told before be lost */
         uint64_t names_ns, last_names_ns; /* processor time for names in one look */
 } rule = {
         .top = 48,
         .most = 288,
-        .least_bytes = 512 << 10,
+        .least_bytes = 3 << 19, /* one sample of 1 MiB is chance */
         .again_ns = 10 * AFZ_NS_PER_S,
         .whole_ns = 120 * AFZ_NS_PER_S,
         .names_ns = 30 * AFZ_NS_PER_MS,

@@ -7,6 +7,7 @@
 #include "judges.h"
 #include "leak.h"
 #include "role.h"
+#include "site_top.h"
 #include "work_signs.h"
 
 static const struct {
@@ -21,6 +22,7 @@ static const struct {
         double loads_s;                 /* and that may take longer */
         double near_top;                /* of the most: as good as there */
         double named_share;             /* of the growth: what a role must have, to be named */
+        double line_share, line_need;   /* what a line must have, of all lines' and of the job's */
         uint32_t dead_ms;               /* not seen for so long before the end: it is gone */
 } rule = {
         .stopped = 0.9,
@@ -38,7 +40,9 @@ static const struct {
         .loads_s = 180,     /* an index, a table: interpreters parse some MB a second */
         .near_top = 0.9,    /* where the ladder, and the kernel's reclaim, begin to hold it */
         .named_share = 0.5,
-        .dead_ms = 5000, /* processes are looked at once a second, busy machines less often */
+        .line_share = 0.5, /* most of it; */
+        .line_need = 0.25, /* and what no line is known of must not be nearly all */
+        .dead_ms = 5000,   /* processes are looked at once a second, busy machines less often */
 };
 
 /* ---- which stretch of the run ---- */
@@ -265,6 +269,26 @@ static void note_who(const struct afz_case *c, const struct afz_trend *trend,
                 afz_verdict_note(v, "%s of that is shared memory (/dev/shm)", SIZE(shared));
 }
 
+/* The line that keeps most of what grew, if one does. */
+static void name_line(const struct afz_case *c, const struct afz_trend *trend,
+                      struct afz_verdict *v)
+{
+        double growth = (double)trend->floor_last - (double)trend->floor_first;
+        struct afz_site_top top;
+        if (!afz_site_growth(c->flight, trend->from_ms, trend->to_ms, &top))
+                return;
+        const struct afz_site_row *first = &top.row[0];
+        if (first->bytes < rule.line_share * top.seen_bytes ||
+            first->bytes < rule.line_need * growth)
+                return;
+        afz_site_where(first->track, &v->where);
+        size_t n = strlen(v->summary);
+        snprintf(v->summary + n, sizeof v->summary - n, ", allocated at %s", first->track->name);
+        afz_verdict_note(v, "of what grew, %s (%.0f %% of what is seen of it) was allocated at %s",
+                         SIZE(first->bytes), 100 * first->bytes / top.seen_bytes,
+                         first->track->name);
+}
+
 static void put_fix(const struct afz_case *c, const struct afz_trend *trend,
                     const struct grower *who, struct afz_verdict *v)
 {
@@ -435,6 +459,7 @@ static void say(const struct afz_case *c, const struct afz_trend *trend, const s
                                : "at the end",
                  c->facts.attempt > 0 ? " of the last attempt" : "");
         struct grower who = who_grew(c->flight, trend);
+        name_line(c, trend, v);
         note_growth(trend, v);
         note_who(c, trend, &who, v);
         note_forecast(c, trend, v);
@@ -478,6 +503,7 @@ static void say_process(const struct afz_case *c, const struct afz_trend *tree,
         snprintf(v->summary, sizeof v->summary,
                  "%s grows by %s and never gives it back: from %s to %s", name, rate,
                  SIZE(top.floor_first), SIZE(top.floor_last));
+        name_line(c, &top, v);
         note_growth(&top, v);
         put_fix(c, &top, &who, v);
 }
