@@ -12,7 +12,8 @@
 #include "operand_run.h"
 
 /* The exporters in their order. */
-static const char *const formats[] = {"csv", "jsonl", "openmetrics", "chrome-trace", NULL};
+static const char *const formats[] = {"csv",       "jsonl",      "openmetrics", "chrome-trace",
+                                      "collapsed", "speedscope", "pprof",       NULL};
 
 struct export_options {
         int format;
@@ -144,7 +145,9 @@ const struct afz_command afz_command_export = {
                 "pandas), jsonl (one JSON object for what was known of one subject at one "
                 "instant), "
                 "openmetrics (text for Prometheus and its kin, with the times of the readings), "
-                "chrome-trace (JSON that ui.perfetto.dev opens).\n\n"
+                "chrome-trace (JSON that ui.perfetto.dev opens); and of the lines that held its "
+                "memory at the peak: collapsed (one stack a line, for flame graphs), speedscope "
+                "(JSON for speedscope.app) and pprof (for `go tool pprof`).\n\n"
                 "RUN is a run's ID, its beginning or its last four letters, the path of a run's "
                 "folder or of a recording (flight.afz), or the process number of a living run. A "
                 "run that still "

@@ -86,17 +86,22 @@ struct words {
         struct afz_site *site;
         int rank; /* of what the site is called by now */
         char *stack;
-        size_t len;
+        size_t len, last; /* where the last line begins */
 };
 
 static void take_line(struct words *w, const struct line *l)
 {
         char text[320];
         put_line(l, text, sizeof text);
+        /* A comprehension and the function around it read the same. */
+        if (w->len > 0 && strcmp(w->stack + w->last, text) == 0)
+                return;
         int n = snprintf(w->stack + w->len, AFZ_SITE_STACK_CAP - w->len, "%s%s",
                          w->len > 0 ? "\n" : "", text);
-        if (n > 0 && (size_t)n < AFZ_SITE_STACK_CAP - w->len)
+        if (n > 0 && (size_t)n < AFZ_SITE_STACK_CAP - w->len) {
+                w->last = w->len + (w->len > 0);
                 w->len += (size_t)n;
+        }
         w->stack[w->len] = '\0'; /* whole lines only */
         if (rank_of(l) <= w->rank)
                 return;

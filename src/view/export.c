@@ -13,6 +13,9 @@ const struct afz_exporter afz_exporters[] = {
         {"jsonl", afz_export_jsonl},
         {"openmetrics", afz_export_openmetrics},
         {"chrome-trace", afz_export_chrome_trace},
+        {"collapsed", afz_export_collapsed},
+        {"speedscope", afz_export_speedscope},
+        {"pprof", afz_export_pprof},
         {0},
 };
 

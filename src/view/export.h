@@ -1,7 +1,7 @@
 #ifndef AFZ_EXPORT_H
 #define AFZ_EXPORT_H
 /* A recording in the forms that other programs read, one row each: a flight in, text out. Pure: no
- * clock, no I/O of their own, nothing allocated. docs/export.md says what each looks like.
+ * clock, no I/O of their own. docs/export.md says what each looks like.
  *
  * Whatever the flight holds, what is written is well-formed: names of processes, texts of marks and
  * the command are bytes that anybody may have chosen. Command lines are masked (secret.h). Numbers

@@ -44,5 +44,8 @@ void afz_export_csv(const struct afz_flight *flight, struct afz_out *out);
 void afz_export_jsonl(const struct afz_flight *flight, struct afz_out *out);
 void afz_export_openmetrics(const struct afz_flight *flight, struct afz_out *out);
 void afz_export_chrome_trace(const struct afz_flight *flight, struct afz_out *out);
+void afz_export_collapsed(const struct afz_flight *flight, struct afz_out *out);
+void afz_export_speedscope(const struct afz_flight *flight, struct afz_out *out);
+void afz_export_pprof(const struct afz_flight *flight, struct afz_out *out);
 
 #endif

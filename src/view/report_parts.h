@@ -157,6 +157,7 @@ void afz_report_ledger_put(struct afz_out *out, const struct afz_report *report,
                            const struct afz_report_picture *picture);
 int afz_report_processes(struct afz_out *out, const struct afz_report *report,
                          const struct afz_report_picture *picture);
+void afz_report_sites(struct afz_out *out, const struct afz_report *report);
 void afz_report_stacks(struct afz_out *out, const struct afz_report *report);
 void afz_report_facts(struct afz_out *out, const struct afz_report *report);
 /* What the script needs: the lines, as JSON. */
