@@ -33,9 +33,10 @@ static const struct afz_note environment[] = {
         {"NO_COLOR", "Set and not empty: no colours."},
         {"ANTIFREEZE_SOCKET, ANTIFREEZE_RUN",
          "Set for CMD by run: the control socket's path and the run's ID."},
-        {"ANTIFREEZE_PROBE, LD_PRELOAD",
+        {"ANTIFREEZE_PROBE, LD_PRELOAD, ASAN_OPTIONS",
          "Set for CMD by run, unless --no-probe: the socket and the library of the probe, which "
-         "comes behind what LD_PRELOAD has already."},
+         "comes behind what LD_PRELOAD has already; and that the address sanitizer is not to mind "
+         "it (verify_asan_link_order=0)."},
         {"ANTIFREEZE_TIER",
          "The best tier to try (scope, cgroup2, cgroup1, none): for tests of the weaker ones."},
         {"ANTIFREEZE_NVML", "The file to load instead of libnvidia-ml.so.1."},

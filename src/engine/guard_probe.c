@@ -32,6 +32,16 @@ static bool put_preload(const char *library, char *buf, size_t cap)
         return len > 0 && (size_t)len < cap;
 }
 
+/* The address sanitizer wants to be the first library and ends the program if it is not, though it
+ * gets on with what only passes calls on. */
+static bool put_sanitizer(char *buf, size_t cap)
+{
+        const char *before = getenv("ASAN_OPTIONS");
+        int len = snprintf(buf, cap, "ASAN_OPTIONS=%s%sverify_asan_link_order=0",
+                           before ? before : "", before && before[0] ? ":" : "");
+        return len > 0 && (size_t)len < cap;
+}
+
 static const char *leave_out(struct afz_guard *g, const char *why)
 {
         g->probe_socket[0] = g->probe_preload[0] = '\0';
@@ -52,7 +62,8 @@ static const char *open_probe(struct afz_guard *g)
         if (!put_socket_path(g->run, path, sizeof path))
                 return "there is no runtime folder";
         snprintf(g->probe_socket, sizeof g->probe_socket, "ANTIFREEZE_PROBE=%s", path);
-        if (!put_preload(order->probe, g->probe_preload, sizeof g->probe_preload))
+        if (!put_preload(order->probe, g->probe_preload, sizeof g->probe_preload) ||
+            !put_sanitizer(g->probe_sanitizer, sizeof g->probe_sanitizer))
                 return leave_out(g, "LD_PRELOAD is too long");
         if (afz_keeper_start(path, order->ram_total_bytes, g->recorder, &g->keeper) < 0)
                 return leave_out(g, "its keeper could not be started");

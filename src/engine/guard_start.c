@@ -107,7 +107,7 @@ static int spawn(struct afz_guard *g)
 {
         const struct afz_guard_order *order = g->order;
         const struct afz_spawn_limit limit = {RLIMIT_NOFILE, order->files};
-        const char *variables[] = {g->socket_variable, g->run_variable, NULL, NULL, NULL};
+        const char *variables[] = {g->socket_variable, g->run_variable, NULL, NULL, NULL, NULL};
         const char *filled[MAX_ARGS];
         char text[8192];
         char *const *argv = order->argv;
@@ -121,6 +121,7 @@ static int spawn(struct afz_guard *g)
         if (g->keeper) {
                 variables[2] = g->probe_socket;
                 variables[3] = g->probe_preload;
+                variables[4] = g->probe_sanitizer;
         }
         struct afz_spawn_plan plan = {
                 .argv = argv,

@@ -126,7 +126,7 @@ struct afz_guard {
         } recorded;
 
         char socket_variable[160], run_variable[64];
-        char probe_socket[160], probe_preload[4096]; /* "": no probe */
+        char probe_socket[160], probe_preload[4096], probe_sanitizer[1024]; /* "": no probe */
 };
 
 /* guard.c: -ESRCH and the like when the process is gone. */

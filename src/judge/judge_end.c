@@ -9,6 +9,7 @@
 #include "judge_words.h"
 #include "judges.h"
 #include "leak.h"
+#include "site_top.h"
 
 /* How sure, in one place. What the guard did itself it knows; what others did is inferred. */
 static const struct {
@@ -24,6 +25,8 @@ static const struct {
         uint64_t far_divisor; /* a peak below this part of what it may use is far from it */
         uint64_t other_bytes; /* what another program must have grown by, to be named */
         uint32_t show_ms;     /* before the end: where to look in the report */
+        double line_share;    /* of what lines held, what one must have to be named; */
+        double line_need;     /* and of the peak, since lines may be of a small part only */
 } rule = {
         .budget = 0.95,
         .pressure = 0.7, /* the machine was short; whether the job was the reason is less certain */
@@ -42,6 +45,8 @@ static const struct {
         .far_divisor = 2,                  /* from half on, memory may have had a part in it */
         .other_bytes = UINT64_C(64) << 20, /* less comes and goes in any browser */
         .show_ms = 30000,
+        .line_share = 0.5,
+        .line_need = 0.25,
 };
 
 static bool is_crash(int sig)
@@ -94,10 +99,27 @@ static bool note_memory(const struct afz_case *c, struct afz_verdict *v)
         return !far;
 }
 
+/* The line that held most of it, if one did. */
+static void note_line(const struct afz_case *c, struct afz_verdict *v)
+{
+        struct afz_site_top top;
+        uint32_t peak_ms;
+        if (!afz_site_peak(c->flight, &peak_ms) || !afz_site_top_at(c->flight, peak_ms, &top) ||
+            top.row[0].bytes < rule.line_share * top.seen_bytes ||
+            top.row[0].bytes < rule.line_need * (double)c->peak_bytes)
+                return;
+        afz_site_where(top.row[0].track, &v->where);
+        afz_verdict_note(v, "%s of it was allocated at %s", SIZE(top.row[0].bytes),
+                         top.row[0].track->name);
+}
+
 static void note_figures(const struct afz_case *c, struct afz_verdict *v)
 {
         const struct afz_facts *f = &c->facts;
-        if (note_memory(c, v) && f->largest.pid > 0)
+        bool near = note_memory(c, v);
+        if (near)
+                note_line(c, v);
+        if (near && f->largest.pid > 0)
                 afz_verdict_note(v, "%s (pid %llu) held most: %s", f->largest.name,
                                  (unsigned long long)f->largest.pid, SIZE(f->largest.bytes));
         if (f->slope_bytes_per_s > 0)
