@@ -319,7 +319,7 @@ static void test_noise(void **state)
                         memcpy((char *)b + i, &word, 8);
                 }
                 for (unsigned i = 0; i < AFZ_BOOK_SITES; i++) {
-                        b->site[i].kind %= AFZ_SITE_KINDS + 1;
+                        b->site[i].kind = b->site[i].kind % (AFZ_SITE_KINDS + 1U);
                         b->site[i].frames %= AFZ_STACK_MAX + 2;
                         b->site[i].frame %= AFZ_BOOK_FRAMES + AFZ_STACK_MAX;
                         if (i % 8 == 0 && afz_book_look(b, i, true, &look))

@@ -45,7 +45,7 @@ static void put_function(const char *function, char *buf, size_t cap)
         const char *operator_ = strstr(function, "operator()");
         if (operator_ && operator_ < function + n)
                 n = (size_t)(operator_ - function) + strlen("operator()");
-        if (function[0] == '<' || function[0] == '(') /* <listcomp>, <lambda>, (anonymous ...) */
+        if (function[0] == '(') /* (anonymous namespace)::load */
                 snprintf(buf, cap, "%s", function);
         else
                 snprintf(buf, cap, "%.*s()", (int)n, function);
@@ -54,7 +54,7 @@ static void put_function(const char *function, char *buf, size_t cap)
 static void put_line(const struct line *l, char *buf, size_t cap)
 {
         char function[112] = "";
-        bool named = l->function[0] && strcmp(l->function, "<module>") != 0;
+        bool named = l->function[0] && l->function[0] != '<'; /* <module>, <listcomp>, <lambda> */
         if (named)
                 put_function(l->function, function, sizeof function);
         if (l->file[0] && l->at > 0)
@@ -112,7 +112,8 @@ static void take_line(struct words *w, const struct line *l)
         afz_span_copy(afz_span_str(l->function), w->site->function, sizeof w->site->function);
 }
 
-/* Code from a text ("<string>") is whose it is that ran it: libraries make classes so. */
+/* Code from a text ("<string>") is the user's if they ran it. Libraries make classes so: then the
+ * line in them that did says more. */
 static enum afz_frame_owner owner_of(const struct afz_sites *sites, const struct afz_site *site,
                                      unsigned at)
 {
@@ -121,7 +122,9 @@ static enum afz_frame_owner owner_of(const struct afz_sites *sites, const struct
         enum afz_frame_owner owner = afz_frame_owner_python(file);
         if (owner != AFZ_FRAME_OF_USER || file[0] != '<' || at + 1 >= site->frames || !f[1].python)
                 return owner;
-        return afz_frame_owner_python(sites->name[f[1].file].text);
+        return afz_frame_owner_python(sites->name[f[1].file].text) == AFZ_FRAME_OF_USER
+                       ? AFZ_FRAME_OF_USER
+                       : AFZ_FRAME_OF_RUNTIME;
 }
 
 static void take_python(struct words *w, const struct afz_sites *sites, unsigned at)

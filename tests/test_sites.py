@@ -1,0 +1,335 @@
+#!/usr/bin/python3
+"""Which line holds the memory: `antifreeze run` gives a job the probe, keeps its books, and `why` names the line.
+
+    test_sites.py ANTIFREEZE TRAINER
+"""
+import glob
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from scenario import PYTHON, Checks, World, guard_of
+
+ANTIFREEZE, TRAINER = map(os.path.abspath, sys.argv[1:3])
+ALL = Checks(deadline=90)
+check, until, DEADLINE = ALL.check, ALL.until, ALL.deadline
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Runs(World):
+    def program(self, text, name="job.py"):
+        """A program, in which the line that counts says so."""
+        with open(self.at(name), "w") as file:
+            file.write(text)
+        self.line = next((i + 1 for i, line in enumerate(text.splitlines()) if "# here" in line), 0)
+        return self.at(name)
+
+    def run(self, *args, options=(), **more):
+        env = self.env
+        self.env = {**env, **more}
+        r = self.call(ANTIFREEZE, "run", *options, "--", *args)
+        self.env = env
+        return r
+
+    def start(self, *args, options=()):
+        return subprocess.Popen([ANTIFREEZE, "run", *options, "--", *map(str, args)], env=self.env, cwd=self.dir,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def verdicts(self):
+        return json.loads(self.call(ANTIFREEZE, "why", "--json").stdout)["verdicts"]
+
+    def where(self):
+        """The line that a verdict names: file, line, function."""
+        for verdict in self.verdicts():
+            if verdict.get("where"):
+                return verdict["where"]
+        return {}
+
+    def stacks(self):
+        """At the peak: bytes by stack."""
+        text = self.call(ANTIFREEZE, "export", "--format", "collapsed").stdout
+        return {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in text.splitlines()}
+
+    def sites(self):
+        """All that was recorded of sites: (name, values), by time."""
+        text = self.call(ANTIFREEZE, "export", "--format", "jsonl").stdout
+        rows = [json.loads(line) for line in text.splitlines()]
+        return [(row["name"], row["values"]) for row in rows if row["type"] == "sample" and row["kind"] == "site"]
+
+    def share_of(self, line):
+        stacks = self.stacks()
+        return sum(v for k, v in stacks.items() if line in k.split(";")) / max(1, sum(stacks.values()))
+
+
+KEEPS = {
+    "a list": """
+import time
+kept = []
+def step():
+    kept.append(bytearray(1_000_000))  # here
+def main():
+    while True:
+        step()
+        time.sleep(.01)
+main()
+""",
+    "small objects in a dict": """
+import time
+kept = {}
+def label(i):
+    return {n: b"%d" % n * 9 for n in range(3000)}  # here
+def main():
+    for i in range(10**9):
+        kept[i] = label(i)
+        time.sleep(.004)
+main()
+""",
+    "strings through a library": """
+import json, time
+TEXT = json.dumps(["x%d" % n * 20 for n in range(20000)])
+kept = []
+def main():
+    while True:
+        kept.append(json.loads(TEXT))  # here
+        time.sleep(.01)
+main()
+""",
+}
+NUMPY = """
+import time
+import numpy
+kept = []
+def features(n):
+    return numpy.random.rand(n)  # here
+while True:
+    kept.append(features(100_000))
+    time.sleep(.005)
+"""
+
+
+def test_python_lines():
+    programs = dict(KEEPS)
+    if subprocess.run([PYTHON, "-c", "import numpy"], capture_output=True).returncode == 0:
+        programs["numpy"] = NUMPY
+    for what, text in programs.items():
+        with Runs() as w:
+            job = w.program(text)
+            r = w.run(PYTHON, job, options=["--budget", "150M", "--swap", "0"])
+            check(f"{what}: it is stopped", r.returncode == 75, r)
+            where = w.where()
+            check(f"{what}: the line is named", (where.get("file"), where.get("line")) == (job, w.line),
+                  f"{where}, not {w.line}\n{w.stacks()}")
+            name = f"job.py:{w.line}"
+            plain, full = w.call(ANTIFREEZE, "why").stdout, w.call(ANTIFREEZE, "why", "--verbose").stdout
+            check(f"{what}: why says so", name in plain, plain)
+            check(f"{what}: with the stack, and the probe", "its stack" in full and "the probe was in" in full, full)
+            w.call(ANTIFREEZE, "report", "-o", w.at("report.html"))
+            check(f"{what}: so does the report", name in open(w.at("report.html")).read())
+            check(f"{what}: nothing is left in the runtime folder", not glob.glob(w.at("run/antifreeze/*.probe")))
+
+
+def line_of(file, text):
+    for i, line in enumerate(open(os.path.join(SOURCE, file))):
+        if text in line:
+            return i + 1
+    raise AssertionError(text)
+
+
+def test_native_lines():
+    with Runs() as w:
+        r = w.run(TRAINER, "--retain-history=4M", options=["--budget", "150M", "--swap", "0"])
+        check("the trainer is stopped", r.returncode == 75, r)
+        full = w.call(ANTIFREEZE, "why", "--verbose").stdout
+        if "libdw" not in w.call(ANTIFREEZE, "doctor").stdout and "pitfalls.c" not in full:
+            print("# no libdw: native lines are not looked for")
+            return
+        line = line_of("demo/pitfalls.c", "malloc(sizeof(*kept)")
+        check("its line is named", f"pitfalls.c:{line} in keep()" in full, full)
+        where = w.where()
+        check("and in the verdict", where.get("file", "").endswith("pitfalls.c") and where.get("line") == line, where)
+
+
+GROWS = """
+import os, sys, time
+kept = []
+for i in range(20):
+    kept.append(bytearray(2_000_000))  # here
+    time.sleep(.005)
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def grown(w, p):
+    """The job has all it wants, and two looks have seen it."""
+    pid = int(p.stdout.readline())
+    time.sleep(3)
+    return pid
+
+
+def test_job_is_killed():
+    with Runs() as w:
+        with w.start(PYTHON, w.program(GROWS)) as p:
+            os.kill(grown(w, p), signal.SIGKILL)
+            p.wait(DEADLINE)
+        last = dict(w.sites()).get(f"job.py:{w.line}", {})
+        check("what a killed job held is known", 35e6 < last.get("live_bytes", 0) < 45e6, w.sites())
+        check("in one process", last.get("processes_count") == 1, last)
+
+
+def below(pid):
+    """The process and all below it."""
+    found = [pid]
+    for pid in found:
+        for task in glob.glob(f"/proc/{pid}/task/*/children"):
+            try:
+                found += map(int, open(task).read().split())
+            except OSError:
+                pass
+    return found
+
+
+def test_everything_is_killed():
+    with Runs() as w:
+        with w.start(PYTHON, w.program(GROWS)) as p:
+            grown(w, p)
+            for pid in below(p.pid):
+                os.kill(pid, signal.SIGKILL)
+            p.wait(DEADLINE)
+        check("what it held is known though nobody is left",
+              until(lambda: 35e6 < dict(w.sites()).get(f"job.py:{w.line}", {}).get("live_bytes", 0) < 45e6, 5), w.sites())
+
+
+def test_guard_is_killed():
+    """The keeper has last words: what came after its last look is in them."""
+    with Runs() as w:
+        job = w.program("""
+import os, sys, time
+kept = [bytearray(2_000_000) for i in range(10)]
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+kept += [bytearray(2_000_000) for i in range(10)]  # here
+print("grown", flush=True)
+time.sleep(600)
+""")
+        p = subprocess.Popen([ANTIFREEZE, "run", "--", PYTHON, job], env=w.env, cwd=w.dir, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        pid = int(p.stdout.readline())
+        time.sleep(1.5)
+        p.stdin.write("go\n")
+        p.stdin.flush()
+        p.stdout.readline()
+        os.kill(guard_of(p.pid), signal.SIGKILL)
+        check("its last words are in the recording",
+              until(lambda: dict(w.sites()).get(f"job.py:{w.line}", {}).get("live_bytes", 0) > 15e6, 10), w.sites())
+        os.kill(pid, signal.SIGKILL)
+        p.wait(DEADLINE)
+        p.stdin.close()
+        p.stdout.close()
+
+
+SHOW = "import os; print(os.environ.get('LD_PRELOAD'), os.environ.get('ANTIFREEZE_PROBE')); " \
+       "print(any('antifreeze-probe' in line for line in open('/proc/self/maps')))"
+
+
+def test_left_out():
+    with Runs() as w:
+        r = w.run(PYTHON, "-c", SHOW, options=["--no-probe"])
+        check("--no-probe: nothing is loaded", r.stdout == "None None\nFalse\n", r.stdout)
+        full = w.call(ANTIFREEZE, "why", "--verbose").stdout
+        check("and why says so", "left out: --no-probe" in full, full)
+        check("there are no sites", w.sites() == [])
+        r = w.run(PYTHON, "-c", SHOW)
+        check("else it is", r.stdout.splitlines()[1] == "True", r.stdout)
+
+
+def test_preload_is_kept():
+    libc = next(line.split()[-1] for line in open("/proc/self/maps") if "libc.so" in line or "libc-2" in line)
+    with Runs() as w:
+        r = w.run(PYTHON, "-c", SHOW, LD_PRELOAD=libc)
+        preload = r.stdout.split()[0].split(":")
+        check("what was in LD_PRELOAD comes first", preload[0] == libc and "antifreeze-probe" in preload[-1], r)
+        job = w.program("import os, sys\nprint(os.environ['LD_PRELOAD'])\n")
+        r = w.run(ANTIFREEZE, "run", "-q", "--", PYTHON, job)
+        check("a run inside a run loads it once", r.stdout.count("antifreeze-probe") == 1, r)
+
+
+def test_trees():
+    """Processes that fork, and that exec, stand at the same line: one site."""
+    with Runs() as w:
+        job = w.program("""
+import os, subprocess, sys, time
+def work():
+    kept = [bytearray(2_000_000) for i in range(10)]  # here
+    time.sleep(2.5)
+if len(sys.argv) > 1:
+    work()
+else:
+    children = [subprocess.Popen([sys.executable, __file__, "x"]) for i in range(2)]
+    for i in range(2):
+        if os.fork() == 0:
+            work()
+            os._exit(0)
+    for child in children:
+        child.wait()
+    for i in range(2):
+        os.wait()
+""")
+        r = w.run(PYTHON, job)
+        check("the tree ends well", r.returncode == 0, r)
+        seen = [v for name, v in w.sites() if name == f"job.py:{w.line} in work()"]
+        both = [v for v in seen if v["processes_count"] == 2 and 39e6 < v["live_bytes"] < 41e6]
+        check("two that were forked are one site, and so are two that were started", len(both) >= 2, seen)
+
+
+# A process that says of its own book that a thread is inside, and dies of a fault.
+DIES_INSIDE = """
+import os
+base = next(int(line.split("-")[0], 16) for line in open("/proc/self/maps") if "antifreeze-book" in line)
+with open("/proc/self/mem", "r+b", 0) as mem:
+    mem.seek(base + 320)
+    mem.write((1).to_bytes(8, "little"))
+os.abort()
+"""
+
+
+def test_death_inside():
+    with Runs() as w:
+        job = w.program(DIES_INSIDE)
+        r = w.run(PYTHON, job)
+        check("it dies", r.returncode == -signal.SIGABRT, r)
+        check("and it is said", "goes without" in r.stderr, r.stderr)
+        w.program(SHOW.replace("; ", "\n"))
+        r = w.run(PYTHON, job)
+        check("the next run is without, and says so", r.stdout.splitlines()[1] == "False" and "left out" in r.stderr, r)
+        other = w.program(SHOW.replace("; ", "\n"), "other.py")
+        r = w.run(PYTHON, other)
+        check("another command is not", r.stdout.splitlines()[1] == "True", r)
+        os.remove(w.at("state/antifreeze/probe-left-out"))
+        r = w.run(PYTHON, job)
+        check("without the note it is there again", r.stdout.splitlines()[1] == "True", r)
+
+
+def test_untouched_memory():
+    """What is reserved and never touched is not held."""
+    with Runs() as w:
+        job = w.program("""
+import mmap, time
+m = mmap.mmap(-1, 500_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # here
+for at in range(0, 50_000_000, 4096):
+    m[at] = 1
+time.sleep(2.5)
+""")
+        w.run(PYTHON, job)
+        seen = [v["live_bytes"] for name, v in w.sites() if name == f"job.py:{w.line}"]
+        check("a mapping counts with what is there of it", seen and 30e6 < max(seen) < 80e6, w.sites())
+
+
+if __name__ == "__main__":
+    for name, test in list(globals().items()):
+        if name.startswith("test_") and os.environ.get("ONLY", "") in name:
+            test()
+    ALL.finish()
