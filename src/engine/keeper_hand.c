@@ -13,13 +13,12 @@
 /* A probe connects and asks in one breath; whoever does not keeps all others waiting. */
 enum { ASK_MS = 20 };
 
-int afz_blank_make(uint64_t mean_bytes, struct afz_blank *ret)
+static int make(pid_t pid, uint64_t mean_bytes, struct afz_book **ret)
 {
         int fd = memfd_create("antifreeze-book", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
         if (fd < 0)
                 return -errno;
         if (ftruncate(fd, (off_t)AFZ_BOOK_BYTES) < 0 ||
-            fallocate(fd, 0, 0, (off_t)AFZ_BOOK_BYTES) < 0 ||
             fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
                 err = -errno;
                 close(fd);
@@ -34,21 +33,22 @@ int afz_blank_make(uint64_t mean_bytes, struct afz_blank *ret)
         }
         book->magic = AFZ_BOOK_MAGIC;
         book->mean_bytes = mean_bytes;
-        *ret = (struct afz_blank){.book = book, .fd = fd};
-        return 0;
+        book->pid = (uint32_t)pid;
+        *ret = book;
+        return fd;
+}
+
+int afz_book_fill(int *fd)
+{
+        int r = fallocate(*fd, 0, 0, (off_t)AFZ_BOOK_BYTES) < 0 ? -errno : 0;
+        afz_fd_close(fd);
+        return r;
 }
 
 void afz_book_unmap(struct afz_book *book)
 {
         if (book)
                 (void)munmap(book, AFZ_BOOK_BYTES);
-}
-
-void afz_blank_drop(struct afz_blank *blank)
-{
-        afz_fd_close(&blank->fd);
-        afz_book_unmap(blank->book);
-        blank->book = NULL;
 }
 
 static int check(int fd, pid_t *ret_pid, struct afz_book_wish *ret)
@@ -81,7 +81,7 @@ int afz_hand_accept(int listen_fd, pid_t *ret_pid, struct afz_book_wish *ret)
         return fd;
 }
 
-int afz_hand_over(int fd, struct afz_blank *blank, pid_t pid)
+static int send_fd(int to, int fd)
 {
         char byte = 1;
         union {
@@ -95,11 +95,25 @@ int afz_hand_over(int fd, struct afz_blank *blank, pid_t pid)
                                  .msg_controllen = sizeof control};
         control.head.cmsg_level = SOL_SOCKET;
         control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(sizeof blank->fd);
-        memcpy(CMSG_DATA(&control.head), &blank->fd, sizeof blank->fd);
-        blank->book->pid = (uint32_t)pid;
-        ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        int r = n == 1 ? 0 : n < 0 ? -errno : -EIO;
-        afz_fd_close(&blank->fd);
-        return r;
+        control.head.cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+        ssize_t n = sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return n == 1 ? 0 : n < 0 ? -errno : -EIO;
+}
+
+int afz_hand_over(int fd, pid_t pid, uint64_t mean_bytes, struct afz_book **ret, int *ret_fd)
+{
+        struct afz_book *book = NULL;
+        int memory = make(pid, mean_bytes, &book);
+        int r = memory < 0 ? memory : send_fd(fd, memory);
+        if (r < 0) {
+                if (memory >= 0) {
+                        close(memory);
+                        afz_book_unmap(book);
+                }
+                return r;
+        }
+        *ret = book;
+        *ret_fd = memory;
+        return 0;
 }

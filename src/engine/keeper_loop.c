@@ -16,7 +16,7 @@
 #include "recorder.h"
 #include "symbols.h"
 
-enum { MOST_BOOKS = 64, BLANKS = 2, WHY_CAP = 400 };
+enum { MOST_BOOKS = 64, WHY_CAP = 400 };
 
 static const struct {
         uint64_t mean_part;   /* of RAM: so many samples stand for all of it */
@@ -26,7 +26,7 @@ static const struct {
         uint64_t look_ns, first_ns; /* between looks; from the first book to the first look */
         uint64_t ghost_ns;          /* a book of the dead is kept so long, for the last look */
         uint64_t together_ns;       /* who died so long before the last one died with it */
-        int idle_ms;                /* so long nobody asked: time to make books */
+        uint64_t fill_ns;           /* a process that lives so long gets all of its book's memory */
         unsigned reads;             /* of page maps, a look: some 2 ms */
 } rule = {
         .mean_part = 32768,
@@ -37,7 +37,7 @@ static const struct {
         .first_ns = 200 * AFZ_NS_PER_MS,
         .ghost_ns = 3 * AFZ_NS_PER_S,
         .together_ns = AFZ_NS_PER_S,
-        .idle_ms = 20,
+        .fill_ns = 20 * AFZ_NS_PER_MS, /* shells and their helpers are gone by then */
         .reads = 2048,
 };
 
@@ -46,6 +46,8 @@ struct held {
         struct afz_book *book;
         pid_t pid;
         int pidfd;
+        int memory_fd;                   /* until it is filled */
+        uint64_t fill_ns;                /* when it is to be */
         uint64_t dead_ns;                /* 0: it lives */
         bool told;                       /* what it held when it died was recorded */
         uint32_t number[AFZ_BOOK_SITES]; /* and one more; 0: not known yet */
@@ -60,9 +62,6 @@ struct keeper {
         unsigned most;
         struct held *held[MOST_BOOKS];
         unsigned books;
-        struct afz_blank blank[BLANKS];
-        unsigned blanks;
-        bool starved;     /* no memory for more: tried again with the next look */
         uint64_t next_ns; /* UINT64_MAX: there was no book yet */
         unsigned given, refused;
         uint64_t dropped_sites, dropped_blocks;
@@ -76,12 +75,27 @@ static uint64_t now_ns(void)
 
 /* ---- a book's life ---- */
 
-static void fill_blanks(struct keeper *k, unsigned upto)
+/* From here on it is looked at as one that stays. */
+static void fill(struct held *h)
 {
-        while (k->blanks < upto && !k->starved) {
-                k->starved = afz_blank_make(k->mean_bytes, &k->blank[k->blanks]) < 0;
-                k->blanks += !k->starved;
+        (void)afz_book_fill(&h->memory_fd); /* without memory for it, the program pays for it */
+        afz_resident_open(&h->resident, (int)h->pid);
+}
+
+/* Those whose time has come; when the next one's does. */
+static uint64_t fill_due(struct keeper *k, uint64_t t_ns)
+{
+        uint64_t next_ns = UINT64_MAX;
+        for (unsigned i = 0; i < k->books; i++) {
+                struct held *h = k->held[i];
+                if (h->memory_fd < 0 || h->dead_ns > 0)
+                        continue;
+                if (h->fill_ns <= t_ns)
+                        fill(h);
+                else if (h->fill_ns < next_ns)
+                        next_ns = h->fill_ns;
         }
+        return next_ns;
 }
 
 static void note_words(struct keeper *k, const struct afz_book *book)
@@ -107,6 +121,7 @@ static void fold(struct keeper *k, unsigned at)
                 if (h->number[i] > 0 && afz_book_look(h->book, i, false, &look))
                         afz_sites_gone(k->sites, h->number[i] - 1, look.total_bytes);
         afz_fd_close(&h->pidfd);
+        afz_fd_close(&h->memory_fd);
         afz_resident_close(&h->resident);
         afz_book_unmap(h->book);
         free(h);
@@ -160,18 +175,16 @@ static int hold(struct keeper *k, int fd, pid_t pid)
                         close(pidfd);
                 return -ENOMEM;
         }
-        struct afz_blank *blank = &k->blank[--k->blanks];
-        int r = afz_hand_over(fd, blank, pid);
+        int r = afz_hand_over(fd, pid, k->mean_bytes, &h->book, &h->memory_fd);
         if (r < 0) {
-                afz_blank_drop(blank);
                 close(pidfd);
                 free(h);
                 return r;
         }
-        h->book = blank->book;
         h->pid = pid;
         h->pidfd = pidfd;
-        afz_resident_open(&h->resident, pid);
+        h->resident.fd = -1;
+        h->fill_ns = now_ns() + rule.fill_ns;
         k->held[k->books++] = h;
         k->given++;
         return 0;
@@ -186,8 +199,7 @@ static void serve(struct keeper *k)
                 if (fd < 0)
                         continue;
                 fold_before(k, pid);
-                fill_blanks(k, 1);
-                if (!make_room(k) || k->blanks == 0 || hold(k, fd, pid) < 0)
+                if (!make_room(k) || hold(k, fd, pid) < 0)
                         k->refused++;
                 close(fd);
                 if (k->next_ns == UINT64_MAX)
@@ -206,7 +218,7 @@ static void add_site(struct keeper *k, struct held *h, unsigned place, bool coun
                 h->number[place] = 1 + afz_sites_number(k->sites, h->book, &look);
         struct afz_site_count count = {.total_bytes = look.total_bytes};
         if (counts && look.live_bytes > 0) {
-                double share = (double)h->resident.share[place];
+                double share = h->resident.known ? (double)h->resident.share[place] : 1;
                 count.counted_bytes = (uint64_t)((double)look.large_bytes * share);
                 count.live_bytes = look.live_bytes - look.large_bytes + count.counted_bytes;
                 count.blocks = look.live_blocks;
@@ -302,12 +314,11 @@ static bool turn(struct keeper *k, int guard_fd)
                 held[i] = k->held[i];
                 fds[3 + i] = (struct pollfd){.fd = held[i]->pidfd, .events = POLLIN};
         }
-        uint64_t t_ns = now_ns();
-        uint64_t left_ns = k->next_ns > t_ns ? k->next_ns - t_ns : 0;
-        int ms = left_ns / AFZ_NS_PER_MS < 1000 ? (int)(left_ns / AFZ_NS_PER_MS) + 1 : 1000;
-        if (k->blanks < BLANKS && !k->starved && ms > rule.idle_ms)
-                ms = rule.idle_ms;
-        bool idle = poll(fds, 3 + books, ms) == 0;
+        uint64_t t_ns = now_ns(), next_ns = fill_due(k, t_ns);
+        if (k->next_ns < next_ns)
+                next_ns = k->next_ns;
+        uint64_t left_ms = next_ns > t_ns ? (next_ns - t_ns) / AFZ_NS_PER_MS + 1 : 0;
+        (void)poll(fds, 3 + books, left_ms < 1000 ? (int)left_ms : 1000);
         for (unsigned i = 0; i < books; i++)
                 if (fds[3 + i].revents)
                         note_death(k, held[i]);
@@ -315,12 +326,9 @@ static bool turn(struct keeper *k, int guard_fd)
                 return false;
         if (fds[0].revents)
                 serve(k);
-        if (idle)
-                fill_blanks(k, BLANKS);
         if (now_ns() >= k->next_ns) {
                 look(k, false);
                 k->next_ns = now_ns() + rule.look_ns;
-                k->starved = false;
         }
         return true;
 }
@@ -335,7 +343,6 @@ static bool begin(struct keeper *k)
         k->most = most > MOST_BOOKS ? MOST_BOOKS : (unsigned)most;
         if (k->most < rule.least_books)
                 k->most = rule.least_books;
-        fill_blanks(k, 1); /* the first is asked for in a moment */
         if (afz_sites_new(&k->sites) < 0)
                 return false;
         k->record = (struct afz_keeper_record){.recorder = k->order->recorder, .sites = k->sites};

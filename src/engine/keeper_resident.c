@@ -7,9 +7,9 @@
 
 #include "fds.h"
 
-/* Of a block, so many pieces are looked at, evenly over it, each so many pages: a program touches
- * memory in runs. A piece is one read of half a microsecond and a tenth of that a page. */
-enum { PIECES = 16, PIECE_PAGES = 32 };
+/* Of a block, so many pieces are looked at, evenly over it (one for so many pages, but some), each
+ * so many pages: a program touches memory in runs. A piece is one read of some microseconds. */
+enum { FEW_PIECES = 2, PIECES = 16, PIECE_PAGES = 32, PAGES_A_PIECE = 512 };
 
 #define PAGE_IS_THERE (UINT64_C(1) << 63 | UINT64_C(1) << 62) /* present, or in swap */
 
@@ -18,6 +18,7 @@ void afz_resident_open(struct afz_resident *r, int pid)
         char path[32];
         snprintf(path, sizeof path, "/proc/%d/pagemap", pid);
         r->fd = open(path, O_RDONLY | O_CLOEXEC);
+        r->known = true;
         for (unsigned i = 0; i < AFZ_BOOK_SITES; i++)
                 r->share[i] = 1;
 }
@@ -49,7 +50,7 @@ static bool look_at_block(struct afz_resident *r, const struct afz_book_large *b
         uint64_t asked = 0, there = 0;
         if (first > INT64_MAX / 8 - pages)
                 return true;
-        uint64_t pieces = (pages + PIECE_PAGES - 1) / PIECE_PAGES;
+        uint64_t pieces = FEW_PIECES + pages / PAGES_A_PIECE;
         if (pieces > PIECES)
                 pieces = PIECES;
         for (uint64_t i = 0; i < pieces; i++) {

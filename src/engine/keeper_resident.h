@@ -7,8 +7,9 @@
 
 /* Which part of a site's large blocks is there, or was when it could last be asked: 0 to 1. */
 struct afz_resident {
-        int fd;                      /* of its pagemap; -1: it cannot be asked */
-        float share[AFZ_BOOK_SITES]; /* 1 until it is known */
+        bool known; /* it was opened: before that, all of it is taken to be there */
+        int fd;     /* of its pagemap; -1: it cannot be asked */
+        float share[AFZ_BOOK_SITES];                           /* 1 until it is known */
         uint64_t asked[AFZ_BOOK_SITES], there[AFZ_BOOK_SITES]; /* bytes, in this look */
 };
 
