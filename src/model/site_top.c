@@ -223,7 +223,8 @@ bool afz_site_end(const struct afz_flight *flight, uint32_t *ret_ms)
                 now += move[i].bytes;
         }
         free(move);
-        *ret_ms = now < FREED_SHARE * before ? before_ms : end_ms;
+        if (n > 0)
+                *ret_ms = now < FREED_SHARE * before ? before_ms : end_ms;
         return n > 0;
 }
 

@@ -1,0 +1,81 @@
+/* Whose code a frame is, by its path. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "user_frame.h"
+
+static void test_python(void **state)
+{
+        static const struct {
+                const char *file;
+                enum afz_frame_owner owner;
+        } cases[] = {
+                {"/home/me/train.py", AFZ_FRAME_OF_USER},
+                {"train.py", AFZ_FRAME_OF_USER},
+                {"<stdin>", AFZ_FRAME_OF_USER},
+                {"<string>", AFZ_FRAME_OF_USER},
+                {"/tmp/ipykernel_4242/12345.py", AFZ_FRAME_OF_USER},
+                {"/home/me/lib/python/train.py", AFZ_FRAME_OF_USER},
+                {"/usr/lib/python3/dist-packages/numpy/core/numeric.py", AFZ_FRAME_OF_LIBRARY},
+                {"/home/me/.venv/lib/python3.11/site-packages/torch/nn/modules/module.py",
+                 AFZ_FRAME_OF_LIBRARY},
+                {"/opt/conda/lib/python3.12/json/decoder.py", AFZ_FRAME_OF_LIBRARY},
+                {"/usr/lib64/python3.9/threading.py", AFZ_FRAME_OF_LIBRARY},
+                {"<frozen importlib._bootstrap>", AFZ_FRAME_OF_LIBRARY},
+                {"<__array_function__ internals>", AFZ_FRAME_OF_LIBRARY},
+                {"?", AFZ_FRAME_OF_RUNTIME},
+                {"", AFZ_FRAME_OF_RUNTIME},
+        };
+        (void)state;
+        for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+                if (afz_frame_owner_python(cases[i].file) != cases[i].owner)
+                        fail_msg("%s", cases[i].file);
+}
+
+static void test_native(void **state)
+{
+        static const struct {
+                const char *module, *source;
+                enum afz_frame_owner owner;
+        } cases[] = {
+                {"/home/me/trainer", "/home/me/load.c", AFZ_FRAME_OF_USER},
+                {"/home/me/trainer", "", AFZ_FRAME_OF_USER},
+                {"/home/me/build/libmine.so", "", AFZ_FRAME_OF_USER},
+                {"/usr/local/bin/trainer", "", AFZ_FRAME_OF_USER},
+                {"/opt/me/trainer", "", AFZ_FRAME_OF_USER},
+                {"/home/me/trainer", "/usr/include/c++/12/bits/new_allocator.h",
+                 AFZ_FRAME_OF_LIBRARY},
+                {"/home/me/trainer", "/opt/gcc/include/c++/13/vector", AFZ_FRAME_OF_LIBRARY},
+                {"/usr/lib/x86_64-linux-gnu/libblas.so.3", "", AFZ_FRAME_OF_LIBRARY},
+                {"/opt/cuda/lib64/libcudart.so.12", "", AFZ_FRAME_OF_LIBRARY},
+                {"/home/me/.venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "",
+                 AFZ_FRAME_OF_LIBRARY},
+                {"/lib/x86_64-linux-gnu/libc.so.6", "", AFZ_FRAME_OF_RUNTIME},
+                {"/usr/lib/x86_64-linux-gnu/libc-2.31.so", "", AFZ_FRAME_OF_RUNTIME},
+                {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "", AFZ_FRAME_OF_RUNTIME},
+                {"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "", AFZ_FRAME_OF_RUNTIME},
+                {"/opt/conda/lib/libpython3.11.so.1.0", "", AFZ_FRAME_OF_RUNTIME},
+                {"/usr/bin/python3.11", "", AFZ_FRAME_OF_RUNTIME},
+                {"/home/me/.venv/bin/python", "", AFZ_FRAME_OF_RUNTIME},
+                {"/home/me/pythonic", "", AFZ_FRAME_OF_USER},
+                {"[vdso]", "", AFZ_FRAME_OF_RUNTIME},
+                {"", "", AFZ_FRAME_OF_RUNTIME},
+        };
+        (void)state;
+        for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+                if (afz_frame_owner_native(cases[i].module, cases[i].source) != cases[i].owner)
+                        fail_msg("%s %s", cases[i].module, cases[i].source);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_python),
+                cmocka_unit_test(test_native),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
