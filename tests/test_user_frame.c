@@ -39,36 +39,43 @@ static void test_python(void **state)
 static void test_native(void **state)
 {
         static const struct {
-                const char *module, *source;
+                const char *module, *source, *function;
                 enum afz_frame_owner owner;
         } cases[] = {
-                {"/home/me/trainer", "/home/me/load.c", AFZ_FRAME_OF_USER},
-                {"/home/me/trainer", "", AFZ_FRAME_OF_USER},
-                {"/home/me/build/libmine.so", "", AFZ_FRAME_OF_USER},
-                {"/usr/local/bin/trainer", "", AFZ_FRAME_OF_USER},
-                {"/opt/me/trainer", "", AFZ_FRAME_OF_USER},
-                {"/home/me/trainer", "/usr/include/c++/12/bits/new_allocator.h",
+                {"/home/me/trainer", "/home/me/load.c", "f", AFZ_FRAME_OF_USER},
+                {"/home/me/trainer", "", "f", AFZ_FRAME_OF_USER},
+                {"/home/me/trainer", "", "", AFZ_FRAME_OF_USER},
+                {"/home/me/trainer", "", "mine::std::load()", AFZ_FRAME_OF_USER},
+                {"/home/me/trainer", "", "std::vector<int>::reserve(unsigned long)",
                  AFZ_FRAME_OF_LIBRARY},
-                {"/home/me/trainer", "/opt/gcc/include/c++/13/vector", AFZ_FRAME_OF_LIBRARY},
-                {"/usr/lib/x86_64-linux-gnu/libblas.so.3", "", AFZ_FRAME_OF_LIBRARY},
-                {"/opt/cuda/lib64/libcudart.so.12", "", AFZ_FRAME_OF_LIBRARY},
-                {"/home/me/.venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "",
+                {"/home/me/trainer", "", "void std::vector<int>::_M_fill()", AFZ_FRAME_OF_LIBRARY},
+                {"/bin/bash", "", "xmalloc", AFZ_FRAME_OF_LIBRARY},
+                {"/home/me/build/libmine.so", "", "f", AFZ_FRAME_OF_USER},
+                {"/usr/local/bin/trainer", "", "f", AFZ_FRAME_OF_USER},
+                {"/opt/me/trainer", "", "f", AFZ_FRAME_OF_USER},
+                {"/home/me/trainer", "/usr/include/c++/12/bits/new_allocator.h", "f",
                  AFZ_FRAME_OF_LIBRARY},
-                {"/lib/x86_64-linux-gnu/libc.so.6", "", AFZ_FRAME_OF_RUNTIME},
-                {"/usr/lib/x86_64-linux-gnu/libc-2.31.so", "", AFZ_FRAME_OF_RUNTIME},
-                {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "", AFZ_FRAME_OF_RUNTIME},
-                {"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "", AFZ_FRAME_OF_RUNTIME},
-                {"/opt/conda/lib/libpython3.11.so.1.0", "", AFZ_FRAME_OF_RUNTIME},
-                {"/usr/bin/python3.11", "", AFZ_FRAME_OF_RUNTIME},
-                {"/home/me/.venv/bin/python", "", AFZ_FRAME_OF_RUNTIME},
-                {"/home/me/pythonic", "", AFZ_FRAME_OF_USER},
-                {"[vdso]", "", AFZ_FRAME_OF_RUNTIME},
-                {"", "", AFZ_FRAME_OF_RUNTIME},
+                {"/home/me/trainer", "/opt/gcc/include/c++/13/vector", "f", AFZ_FRAME_OF_LIBRARY},
+                {"/usr/lib/x86_64-linux-gnu/libblas.so.3", "", "f", AFZ_FRAME_OF_LIBRARY},
+                {"/opt/cuda/lib64/libcudart.so.12", "", "f", AFZ_FRAME_OF_LIBRARY},
+                {"/home/me/.venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "", "f",
+                 AFZ_FRAME_OF_LIBRARY},
+                {"/lib/x86_64-linux-gnu/libc.so.6", "", "f", AFZ_FRAME_OF_RUNTIME},
+                {"/usr/lib/x86_64-linux-gnu/libc-2.31.so", "", "f", AFZ_FRAME_OF_RUNTIME},
+                {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "", "f", AFZ_FRAME_OF_RUNTIME},
+                {"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "", "f", AFZ_FRAME_OF_RUNTIME},
+                {"/opt/conda/lib/libpython3.11.so.1.0", "", "f", AFZ_FRAME_OF_RUNTIME},
+                {"/usr/bin/python3.11", "", "f", AFZ_FRAME_OF_RUNTIME},
+                {"/home/me/.venv/bin/python", "", "f", AFZ_FRAME_OF_RUNTIME},
+                {"/home/me/pythonic", "", "f", AFZ_FRAME_OF_USER},
+                {"[vdso]", "", "f", AFZ_FRAME_OF_RUNTIME},
+                {"", "", "f", AFZ_FRAME_OF_RUNTIME},
         };
         (void)state;
         for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
-                if (afz_frame_owner_native(cases[i].module, cases[i].source) != cases[i].owner)
-                        fail_msg("%s %s", cases[i].module, cases[i].source);
+                if (afz_frame_owner_native(cases[i].module, cases[i].source, cases[i].function) !=
+                    cases[i].owner)
+                        fail_msg("%s %s %s", cases[i].module, cases[i].source, cases[i].function);
 }
 
 int main(void)

@@ -150,7 +150,7 @@ static void take_native(struct words *w, const struct afz_sites *sites,
         const struct afz_site_name *name = &sites->name[f->file];
         const struct afz_symbol_module module = {name->text, name->build_id, name->build_id_bytes};
         const char *path = f->file ? name->text : "";
-        bool quiet = afz_frame_owner_native(path, "") == AFZ_FRAME_OF_RUNTIME;
+        bool quiet = afz_frame_owner_native(path, "", "") == AFZ_FRAME_OF_RUNTIME;
         int n = 0;
         if (symbols && f->file && f->at > 0 && !quiet)
                 n = afz_symbols_find(symbols, &module, f->at - 1, found, AFZ_SYMBOL_INLINES);
@@ -160,14 +160,15 @@ static void take_native(struct words *w, const struct afz_sites *sites,
                                      .module = path,
                                      .function = found[i].function,
                                      .at = found[i].line ? found[i].line : f->at,
-                                     .owner = afz_frame_owner_native(path, found[i].file),
+                                     .owner = afz_frame_owner_native(path, found[i].file,
+                                                                     found[i].function),
                              });
         if (n == 0)
                 take_line(w, &(struct line){.file = "",
                                             .module = path,
                                             .function = "",
                                             .at = f->at,
-                                            .owner = afz_frame_owner_native(path, "")});
+                                            .owner = afz_frame_owner_native(path, "", "")});
 }
 
 void afz_site_set_name(const struct afz_sites *sites, struct afz_site *site,

@@ -61,14 +61,30 @@ static bool is_runtime(const char *name)
         return starts(name, "python") && strspn(name + 6, "0123456789.dmtu") == strlen(name + 6);
 }
 
-enum afz_frame_owner afz_frame_owner_native(const char *module, const char *source)
+/* The standard library's templates are in code of the user's own, and so is what many programs put
+ * around malloc(). */
+static bool is_around(const char *function)
+{
+        static const char *const wraps[] = {"xmalloc", "xcalloc", "xrealloc", "xstrdup"};
+        for (unsigned i = 0; i < AFZ_COUNT_OF(wraps); i++)
+                if (strcmp(function, wraps[i]) == 0)
+                        return true;
+        if (starts(function, "void "))
+                function += strlen("void ");
+        return starts(function, "std::") || starts(function, "__gnu_cxx::") ||
+               starts(function, "operator new");
+}
+
+enum afz_frame_owner afz_frame_owner_native(const char *module, const char *source,
+                                            const char *function)
 {
         static const char *const systems[] = {"/lib/", "/lib64/", "/usr/lib", "/opt/", "/snap/"};
         const char *name = base_name(module);
         if (name[0] == '\0' || is_runtime(name))
                 return AFZ_FRAME_OF_RUNTIME;
-        if (starts(source, "/usr/include/") || strstr(source, "/include/c++/"))
-                return AFZ_FRAME_OF_LIBRARY; /* a template, in code of the user's own */
+        if (starts(source, "/usr/include/") || strstr(source, "/include/c++/") ||
+            is_around(function))
+                return AFZ_FRAME_OF_LIBRARY;
         if (strstr(module, "/site-packages/") || strstr(module, "/dist-packages/"))
                 return AFZ_FRAME_OF_LIBRARY;
         for (unsigned i = 0; i < AFZ_COUNT_OF(systems); i++)

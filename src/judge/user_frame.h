@@ -13,7 +13,9 @@ enum afz_frame_owner {
 /* Of a Python file, as its code object names it. */
 enum afz_frame_owner afz_frame_owner_python(const char *file);
 
-/* Of native code: the program or library that it is in, and its source file ("": not known). */
-enum afz_frame_owner afz_frame_owner_native(const char *module, const char *source);
+/* Of native code: the program or library that it is in, its source file and its function ("": not
+ * known). */
+enum afz_frame_owner afz_frame_owner_native(const char *module, const char *source,
+                                            const char *function);
 
 #endif
