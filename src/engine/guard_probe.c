@@ -52,6 +52,7 @@ static const char *leave_out(struct afz_guard *g, const char *why)
 static const char *open_probe(struct afz_guard *g)
 {
         const struct afz_guard_order *order = g->order;
+        const struct afz_keeper_size size = {order->ram_total_bytes, g->budget.ram_bytes};
         char path[AFZ_RUN_SOCKET_CAP];
         if (!order->probe)
                 return order->no_probe ? order->no_probe : "its library was not found";
@@ -65,7 +66,7 @@ static const char *open_probe(struct afz_guard *g)
         if (!put_preload(order->probe, g->probe_preload, sizeof g->probe_preload) ||
             !put_sanitizer(g->probe_sanitizer, sizeof g->probe_sanitizer))
                 return leave_out(g, "LD_PRELOAD is too long");
-        if (afz_keeper_start(path, order->ram_total_bytes, g->recorder, &g->keeper) < 0)
+        if (afz_keeper_start(path, &size, g->recorder, &g->keeper) < 0)
                 return leave_out(g, "its keeper could not be started");
         return NULL;
 }

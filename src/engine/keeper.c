@@ -78,14 +78,14 @@ static int fork_keeper(struct afz_keeper *keeper, struct afz_keeper_order *order
         return 0;
 }
 
-int afz_keeper_start(const char *path, uint64_t ram_bytes, struct afz_recorder *recorder,
-                     struct afz_keeper **ret)
+int afz_keeper_start(const char *path, const struct afz_keeper_size *size,
+                     struct afz_recorder *recorder, struct afz_keeper **ret)
 {
         struct afz_keeper *keeper = recorder ? calloc(1, sizeof *keeper) : NULL;
         if (!keeper)
                 return recorder ? -ENOMEM : -ENOENT;
         keeper->word_fd = -1;
-        struct afz_keeper_order order = {.ram_bytes = ram_bytes, .recorder = recorder};
+        struct afz_keeper_order order = {.size = *size, .recorder = recorder};
         void *map = mmap(NULL, sizeof *keeper->shared, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         int r = map == MAP_FAILED ? -errno : 0;

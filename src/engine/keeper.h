@@ -22,8 +22,13 @@ struct afz_recorder;
 /* Makes the socket, so that who is started next finds it, and forks the keeper. From a process with
  * one thread, which is to be the guard. The recorder is borrowed, and must be there (-ENOENT).
  * -ENAMETOOLONG, -EADDRINUSE: of the path. */
-int afz_keeper_start(const char *path, uint64_t ram_bytes, struct afz_recorder *recorder,
-                     struct afz_keeper **ret);
+struct afz_keeper_size {
+        uint64_t ram_bytes;    /* of the machine: how fine the samples are */
+        uint64_t budget_bytes; /* of the job: how many books there may be. In a container they take
+                                  from what it may use */
+};
+int afz_keeper_start(const char *path, const struct afz_keeper_size *size,
+                     struct afz_recorder *recorder, struct afz_keeper **ret);
 pid_t afz_keeper_pid(const struct afz_keeper *keeper); /* 0: there is none */
 
 /* Tells it to take a last look and to end; does not wait. NULL is fine in all of these. */

@@ -19,10 +19,10 @@
 enum { MOST_BOOKS = 64, WHY_CAP = 400 };
 
 static const struct {
-        uint64_t mean_part;   /* of RAM: so many samples stand for all of it */
-        uint64_t mean_least;  /* bytes between two samples */
-        uint64_t memory_part; /* of RAM: more the books may not take */
-        unsigned least_books;
+        uint64_t mean_part;         /* of RAM: so many samples stand for all of it */
+        uint64_t mean_least;        /* bytes between two samples */
+        uint64_t memory_part;       /* of the budget: more the books may not take, */
+        unsigned least_books;       /* but so many there may always be */
         uint64_t look_ns, first_ns; /* between looks; from the first book to the first look */
         uint64_t ghost_ns;          /* a book of the dead is kept so long, for the last look */
         uint64_t together_ns;       /* who died so long before the last one died with it */
@@ -31,8 +31,8 @@ static const struct {
 } rule = {
         .mean_part = 32768,
         .mean_least = 1 << 20,
-        .memory_part = 64,
-        .least_books = 8,
+        .memory_part = 32,
+        .least_books = 6,
         .look_ns = AFZ_NS_PER_S,
         .first_ns = 200 * AFZ_NS_PER_MS,
         .ghost_ns = 3 * AFZ_NS_PER_S,
@@ -335,9 +335,9 @@ static bool turn(struct keeper *k, int guard_fd)
 
 static bool begin(struct keeper *k)
 {
-        uint64_t ram = k->order->ram_bytes;
-        uint64_t most = ram / rule.memory_part / AFZ_BOOK_BYTES;
-        k->mean_bytes = ram / rule.mean_part;
+        const struct afz_keeper_size *size = &k->order->size;
+        uint64_t most = size->budget_bytes / rule.memory_part / AFZ_BOOK_BYTES;
+        k->mean_bytes = size->ram_bytes / rule.mean_part;
         if (k->mean_bytes < rule.mean_least)
                 k->mean_bytes = rule.mean_least;
         k->most = most > MOST_BOOKS ? MOST_BOOKS : (unsigned)most;

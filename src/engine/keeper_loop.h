@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "keeper.h"
+
 struct afz_recorder;
 
 enum { AFZ_KEEPER_DEATHS = 16 };
@@ -18,7 +20,7 @@ struct afz_keeper_shared {
 struct afz_keeper_order {
         int listen_fd, word_fd; /* the second ends when the guard lets go */
         pid_t guard;
-        uint64_t ram_bytes;
+        struct afz_keeper_size size;
         struct afz_keeper_shared *shared;
         struct afz_recorder *recorder; /* joined */
 };

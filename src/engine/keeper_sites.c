@@ -3,11 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "map.h"
 
-/* Four full books of different stacks; what is beyond goes to number 0. */
-enum { MOST_SITES = 16384, MOST_NAMES = 65536 };
+/* Two full books of different stacks; what is beyond goes to number 0. */
+enum { MOST_SITES = 8192, MOST_NAMES = 32768 };
 
 /* ---- hashes ---- */
 
@@ -105,13 +106,26 @@ uint32_t afz_sites_number(struct afz_sites *s, const struct afz_book *book,
 
 /* ---- sums ---- */
 
+/* Pages of it are only taken as they are used, whatever malloc() is told to do. */
+static void *make_table(size_t bytes)
+{
+        void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return map == MAP_FAILED ? NULL : map;
+}
+
+static void free_table(void *table, size_t bytes)
+{
+        if (table)
+                (void)munmap(table, bytes);
+}
+
 int afz_sites_new(struct afz_sites **ret)
 {
         struct afz_sites *s = calloc(1, sizeof *s);
         if (!s)
                 return -ENOMEM;
-        s->site = calloc(MOST_SITES, sizeof *s->site);
-        s->name = calloc(MOST_NAMES, sizeof *s->name);
+        s->site = make_table(MOST_SITES * sizeof *s->site);
+        s->name = make_table(MOST_NAMES * sizeof *s->name);
         if (!s->site || !s->name || afz_map_new(MOST_SITES, &s->by_id) < 0 ||
             afz_map_new(MOST_NAMES, &s->by_name) < 0) {
                 afz_sites_free(s);
@@ -133,8 +147,8 @@ void afz_sites_free(struct afz_sites *s)
                 free(s->name[i].text);
         afz_map_free(s->by_id);
         afz_map_free(s->by_name);
-        free(s->site);
-        free(s->name);
+        free_table(s->site, MOST_SITES * sizeof *s->site);
+        free_table(s->name, MOST_NAMES * sizeof *s->name);
         free(s);
 }
 
