@@ -1,0 +1,76 @@
+/* Any bytes strewn over a book: the keeper reads it, adds up its sites and names them; every index
+ * stays inside, every text ends and is printable, no sum runs over. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keeper_book.h"
+#include "keeper_names.h"
+#include "keeper_sites.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds)
+{
+        if (!holds)
+                abort();
+}
+
+static void require_printable(const char *text)
+{
+        for (; *text; text++)
+                require(((unsigned char)*text >= 0x20 || *text == '\n') && *text != 0x7f);
+}
+
+/* Of the input, pieces of 16 bytes: six say where (so that the small tables are hit, too), ten are
+ * put there. */
+static void strew(unsigned char *book, const uint8_t *data, size_t size)
+{
+        static const size_t at[] = {
+                0,
+                offsetof(struct afz_book, site),
+                offsetof(struct afz_book, module),
+                offsetof(struct afz_book, address),
+                offsetof(struct afz_book, block),
+                offsetof(struct afz_book, frame),
+                offsetof(struct afz_book, texts),
+        };
+        for (; size >= 16; data += 16, size -= 16) {
+                uint32_t offset = (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | data[3];
+                size_t from = at[data[0] % (sizeof at / sizeof *at)] + offset % 4096;
+                if (from + 10 <= AFZ_BOOK_BYTES)
+                        memcpy(book + from, data + 6, 10);
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        static unsigned char *bytes;
+        if (!bytes)
+                bytes = malloc(AFZ_BOOK_BYTES);
+        struct afz_book *book = (struct afz_book *)(void *)bytes;
+        struct afz_book_look look;
+        struct afz_book_large block;
+        struct afz_sites *sites;
+        char stack[AFZ_SITE_STACK_CAP];
+        if (!bytes || size > 4096 || afz_sites_new(&sites) < 0)
+                return 0;
+        memset(bytes, 0, AFZ_BOOK_BYTES);
+        strew(bytes, data, size);
+        for (unsigned i = 0; i < 64; i++) {
+                if (!afz_book_look(book, i, true, &look))
+                        continue;
+                require(look.frames <= AFZ_STACK_MAX && look.live_bytes < AFZ_BOOK_SANE);
+                require(look.early_bytes <= look.live_bytes && look.large_bytes <= look.live_bytes);
+                require(afz_sites_number(sites, book, &look) < sites->sites);
+        }
+        for (unsigned cursor = 0; afz_book_next_large(book, &cursor, &block);)
+                require(block.site < AFZ_BOOK_SITES && block.at + block.bytes > block.at);
+        for (uint32_t i = 0; i < sites->sites; i++) {
+                afz_site_set_name(sites, &sites->site[i], NULL, stack);
+                require_printable(stack);
+                require_printable(sites->site[i].name);
+        }
+        afz_sites_free(sites);
+        return 0;
+}
