@@ -24,7 +24,7 @@ static void require_printable(const char *text)
 
 /* Of the input, pieces of 16 bytes: six say where (so that the small tables are hit, too), ten are
  * put there. */
-static void strew(unsigned char *book, const uint8_t *data, size_t size)
+static void strew(unsigned char *book, const uint8_t *data, size_t size, bool clean)
 {
         static const size_t at[] = {
                 0,
@@ -38,25 +38,33 @@ static void strew(unsigned char *book, const uint8_t *data, size_t size)
         for (; size >= 16; data += 16, size -= 16) {
                 uint32_t offset = (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | data[3];
                 size_t from = at[data[0] % (sizeof at / sizeof *at)] + offset % 4096;
-                if (from + 10 <= AFZ_BOOK_BYTES)
+                if (from + 10 > AFZ_BOOK_BYTES)
+                        continue;
+                if (clean) /* for the next */
+                        memset(book + from, 0, 10);
+                else
                         memcpy(book + from, data + 6, 10);
         }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-        static unsigned char *bytes;
+        static unsigned char *bytes; /* both are large: made once, and the second now and then */
+        static struct afz_sites *sites;
         if (!bytes)
-                bytes = malloc(AFZ_BOOK_BYTES);
+                bytes = calloc(1, AFZ_BOOK_BYTES);
+        if (sites && sites->sites > 1000) {
+                afz_sites_free(sites);
+                sites = NULL;
+        }
         struct afz_book *book = (struct afz_book *)(void *)bytes;
         struct afz_book_look look;
         struct afz_book_large block;
-        struct afz_sites *sites;
         char stack[AFZ_SITE_STACK_CAP];
-        if (!bytes || size > 4096 || afz_sites_new(&sites) < 0)
+        if (!bytes || size > 4096 || (!sites && afz_sites_new(&sites) < 0))
                 return 0;
-        memset(bytes, 0, AFZ_BOOK_BYTES);
-        strew(bytes, data, size);
+        strew(bytes, data, size, false);
+        uint32_t before = sites->sites;
         for (unsigned i = 0; i < 64; i++) {
                 if (!afz_book_look(book, i, true, &look))
                         continue;
@@ -66,11 +74,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         for (unsigned cursor = 0; afz_book_next_large(book, &cursor, &block);)
                 require(block.site < AFZ_BOOK_SITES && block.at + block.bytes > block.at);
-        for (uint32_t i = 0; i < sites->sites; i++) {
+        for (uint32_t i = before; i < sites->sites; i++) {
                 afz_site_set_name(sites, &sites->site[i], NULL, stack);
                 require_printable(stack);
                 require_printable(sites->site[i].name);
         }
-        afz_sites_free(sites);
+        strew(bytes, data, size, true);
         return 0;
 }
