@@ -49,22 +49,17 @@ static void strew(unsigned char *book, const uint8_t *data, size_t size, bool cl
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-        static unsigned char *bytes; /* both are large: made once, and the second now and then */
-        static struct afz_sites *sites;
+        static unsigned char *bytes;
         if (!bytes)
                 bytes = calloc(1, AFZ_BOOK_BYTES);
-        if (sites && sites->sites > 1000) {
-                afz_sites_free(sites);
-                sites = NULL;
-        }
         struct afz_book *book = (struct afz_book *)(void *)bytes;
         struct afz_book_look look;
         struct afz_book_large block;
+        struct afz_sites *sites;
         char stack[AFZ_SITE_STACK_CAP];
-        if (!bytes || size > 4096 || (!sites && afz_sites_new(&sites) < 0))
+        if (!bytes || size > 4096 || afz_sites_new(&sites) < 0)
                 return 0;
         strew(bytes, data, size, false);
-        uint32_t before = sites->sites;
         for (unsigned i = 0; i < 64; i++) {
                 if (!afz_book_look(book, i, true, &look))
                         continue;
@@ -74,11 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         for (unsigned cursor = 0; afz_book_next_large(book, &cursor, &block);)
                 require(block.site < AFZ_BOOK_SITES && block.at + block.bytes > block.at);
-        for (uint32_t i = before; i < sites->sites; i++) {
+        for (uint32_t i = 0; i < sites->sites; i++) {
                 afz_site_set_name(sites, &sites->site[i], NULL, stack);
                 require_printable(stack);
                 require_printable(sites->site[i].name);
         }
+        afz_sites_free(sites);
         strew(bytes, data, size, true);
         return 0;
 }
