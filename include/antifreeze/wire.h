@@ -5,7 +5,8 @@
  * One book is one memfd of AFZ_BOOK_BYTES, made and touched by the keeper (so that it is charged
  * outside of the job) and sealed against shrinking (F_SEAL_SHRINK; the probe refuses any other: a
  * file that is cut would kill the job). It is handed over the probe socket and mapped by both. The
- * probe alone writes it, once it is handed over. Nothing in it is a pointer that the other side
+ * probe alone writes it, once it is handed over, but for the marks of high and low water, which the
+ * keeper sets anew when it has read them. Nothing in it is a pointer that the other side
  * follows, and nothing has to be sent: when the process is killed between two instructions, the
  * book is as it was then.
  *
@@ -26,7 +27,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define AFZ_BOOK_VERSION 1u
+#define AFZ_BOOK_VERSION 2u
 #define AFZ_BOOK_SOCKET  "ANTIFREEZE_PROBE" /* in the environment: the socket's path */
 
 enum {
@@ -50,6 +51,8 @@ enum afz_site_kind {
                             knows: whoever reads asks for the residency of its blocks */
         AFZ_SITE_OBJECT, /* CPython's own small objects */
         AFZ_SITE_PINNED, /* locked for the GPU */
+        AFZ_SITE_SHARED, /* mmap of memory that others may share: /dev/shm, memfd, anonymous. As of
+                            AFZ_SITE_MAP, the kernel knows how much is there */
         AFZ_SITE_KINDS
 };
 
@@ -75,6 +78,9 @@ struct afz_book_site {
         _Atomic uint64_t live_bytes, live_blocks, total_bytes, total_blocks;
         _Atomic uint64_t early_bytes; /* of live: from before the first step */
         _Atomic uint64_t large_bytes; /* of live: blocks that are not estimates, but counted */
+        _Atomic uint64_t high_bytes, low_bytes; /* the most and the least that live was since the
+                                                   keeper last set both to it; steps are shorter
+                                                   than its looks */
 };
 
 #define AFZ_BLOCK_LARGE    (UINT64_C(1) << 63)
@@ -123,8 +129,13 @@ struct afz_book {
 
         _Atomic uint64_t step;    /* the step clock; 0: before the first */
         _Atomic uint64_t step_ns; /* when it began, CLOCK_BOOTTIME */
+        _Atomic uint64_t wait_ns; /* of all steps: what they waited for data, where it is known */
         _Atomic uint64_t inside;  /* threads in the probe just now. Not 0 after a death by SIGSEGV,
                                      SIGBUS or SIGABRT: it may have been us */
+        _Atomic uint64_t live_bytes, high_bytes; /* of all sites together, as there */
+        /* What malloc took from the kernel and how much of that is in blocks that are in use
+         * (mallinfo2), read now and then by the program's own threads; heap_ns: when, 0: never. */
+        _Atomic uint64_t heap_taken_bytes, heap_used_bytes, heap_ns;
         _Atomic uint64_t samples, frees; /* blocks that were put in, and taken out */
         _Atomic uint64_t dropped_sites, dropped_blocks, dropped_frames; /* for want of room */
         _Atomic uint32_t sites, frames, text, modules; /* used; may run past the end when full */

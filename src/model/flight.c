@@ -346,6 +346,21 @@ const struct afz_column *afz_flight_need(const struct afz_flight *flight)
                       : afz_track_column(afz_flight_one(flight, AFZ_KIND_JOB), AFZ_JOB_NEED);
 }
 
+const struct afz_column *afz_flight_steps(const struct afz_flight *flight)
+{
+        const struct afz_column *most = NULL;
+        const struct afz_track *track;
+        int64_t steps, best = 0;
+        for (size_t at = 0; (track = afz_flight_next(flight, AFZ_KIND_INSIDE, &at));) {
+                const struct afz_column *column = afz_track_column(track, AFZ_INSIDE_STEP);
+                if (afz_column_last(column, UINT32_MAX, &steps) && steps > best) {
+                        best = steps;
+                        most = column;
+                }
+        }
+        return most;
+}
+
 uint64_t afz_flight_disk_ns(const struct afz_flight *flight)
 {
         const struct afz_track *self;

@@ -135,6 +135,10 @@ const struct afz_column *afz_track_column(const struct afz_track *track, enum af
  * not known. */
 const struct afz_column *afz_flight_need(const struct afz_flight *flight);
 
+/* The training steps begun over time: of the process that made most (of ranks that step together,
+ * one stands for all); NULL: no step clock was there. */
+const struct afz_column *afz_flight_steps(const struct afz_flight *flight);
+
 /* How long the disk took at worst until what was written was on it: the recorder's writer tells
  * that as the length of its tick. 0: not known. */
 uint64_t afz_flight_disk_ns(const struct afz_flight *flight);

@@ -26,6 +26,7 @@ TABLE(GPU_PROC);
 TABLE(SELF);
 TABLE(HOLD);
 TABLE(SITE);
+TABLE(INSIDE);
 
 #define KIND(kind, name_, plural_, what_)                                                          \
         [AFZ_KIND_##kind] = {name_, plural_, what_, kind##_rows, AFZ_COUNT_OF(kind##_rows)}
@@ -49,6 +50,7 @@ const struct afz_kind_info afz_kind_table[AFZ_KIND_COUNT] = {
         KIND(SELF, "self", 0, "Antifreeze's own cost"),
         KIND(HOLD, "hold", 0, "a run as its guard sees it"),
         KIND(SITE, "site", "sites", "a place of the program that allocates"),
+        KIND(INSIDE, "inside", "insides", "a process of the job, as its probe tells it"),
 };
 
 const char *afz_metric_type_name(enum afz_metric_type type)

@@ -29,6 +29,7 @@ enum afz_kind {
         AFZ_KIND_SELF,     /* Antifreeze itself */
         AFZ_KIND_HOLD,     /* the guard's own fast looks at a run */
         AFZ_KIND_SITE,     /* a place that allocates: id is a hash of its stack; 0: all others */
+        AFZ_KIND_INSIDE,   /* a process of the job, as its probe tells it: id is the pid */
         AFZ_KIND_COUNT
 };
 
@@ -67,6 +68,7 @@ enum afz_metric {
                                         AFZ_METRIC_KIND_(GPU) AFZ_METRIC_KIND_(GPU_PROC)
                                                 AFZ_METRIC_KIND_(SELF) AFZ_METRIC_KIND_(HOLD)
                                                         AFZ_METRIC_KIND_(SITE)
+                                                                AFZ_METRIC_KIND_(INSIDE)
 };
 /* clang-format on */
 

@@ -406,6 +406,21 @@
           "of live: in blocks of 1 MiB and more, which are counted, not estimated (probe)")        \
         X(SITE, PROCESSES, "processes_count", COUNT, GAUGE, "that hold some of it (probe)")        \
         X(SITE, MEMORY, "memory_kind", CODE, FACT,                                                 \
-          "1 heap, 2 mappings, 3 Python's objects, 4 pinned for a GPU (probe)")
+          "1 heap, 2 mappings, 3 Python's objects, 4 pinned for a GPU, 5 shared (probe)")          \
+        X(SITE, HIGH, "high_bytes", BYTES, GAUGE, "the most live since it was last told (probe)")  \
+        X(SITE, LOW, "low_bytes", BYTES, GAUGE, "the least live since it was last told (probe)")   \
+        X(SITE, AGE, "age_ns", NS, GAUGE, "of what is live: how old it is on the mean (probe)")    \
+        X(SITE, AGE_STEPS, "age_steps_count", COUNT, GAUGE, "the same in training steps (probe)")
+
+/* One subject a process that has a probe, as that tells it from the inside: id is the pid. */
+#define AFZ_INSIDE_METRICS(X)                                                                      \
+        X(INSIDE, STEP, "step_count", COUNT, COUNTER, "training steps begun (probe, agent)")       \
+        X(INSIDE, WAIT, "wait_ns", NS, COUNTER, "what steps waited for data (agent)")              \
+        X(INSIDE, LIVE, "live_bytes", BYTES, GAUGE, "allocated and not freed (probe)")             \
+        X(INSIDE, HIGH, "high_bytes", BYTES, GAUGE, "the most of it since last told (probe)")      \
+        X(INSIDE, HEAP_TAKEN, "heap_taken_bytes", BYTES, GAUGE,                                    \
+          "what malloc took from the kernel and has not given back (mallinfo2)")                   \
+        X(INSIDE, HEAP_USED, "heap_used_bytes", BYTES, GAUGE,                                      \
+          "of that: in blocks that the program uses (mallinfo2)")
 
 #endif

@@ -39,6 +39,7 @@ static const uint64_t kept[AFZ_KIND_COUNT] = {
         [AFZ_KIND_SELF] = ALL,
         [AFZ_KIND_HOLD] = ALL,
         [AFZ_KIND_SITE] = ALL,
+        [AFZ_KIND_INSIDE] = ALL,
 };
 
 uint64_t afz_pack_kept(enum afz_kind kind)
