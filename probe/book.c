@@ -3,10 +3,18 @@
 #include "probe.h"
 
 enum {
-        WINDOW = 32,      /* slots of a table in which a thing may lie */
-        SLOT_FREE = 0,    /* of afz_book.address */
-        SLOT_IN_WORK = 1, /* the same */
-        TEXT_BYTES = 256, /* of one name */
+        WINDOW = 32,        /* slots of a table in which a thing may lie */
+        WINDOW_SITES = 512, /* the same of sites: few are looked for, and none is to be lost while
+                               there is room */
+        SLOT_FREE = 0,      /* of afz_book.address */
+        SLOT_IN_WORK = 1,   /* the same */
+        TEXT_BYTES = 256,   /* of one name */
+        /* Of a table that is three quarters full. What is left is for whole stacks of large blocks;
+         * others lose what is within the program's own innermost line, and go to few sites then: a
+         * run of days that samples here and there has no end of stacks, each met once. */
+        CROWDED_SITES = AFZ_BOOK_SITES / 4 * 3,
+        CROWDED_FRAMES = AFZ_BOOK_FRAMES / 4 * 3,
+        OUTERMOST = 12, /* frames that are kept where no line is the program's own */
 };
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -20,7 +28,7 @@ void afz_book_prepare(struct afz_book *book)
         memcpy(book->texts, "?\0\0", 4);
         atomic_store(&book->text, 4);
         for (enum afz_site_kind kind = AFZ_SITE_HEAP; kind < AFZ_SITE_KINDS; kind++)
-                (void)afz_book_site(book, kind, NULL, 0);
+                (void)afz_book_site(book, kind, NULL, 0, 0);
 }
 
 void afz_book_say(struct afz_book *book, const char *sentence)
@@ -53,7 +61,7 @@ static void fill_site(struct afz_book *book, struct afz_book_site *site, enum af
  * one of them claims the first empty one and the other finds it there. -1: no room. */
 static int claim_site(struct afz_book *book, uint64_t key, int may_add, int *ret_added)
 {
-        for (unsigned i = 0; i < WINDOW; i++) {
+        for (unsigned i = 0; i < WINDOW_SITES; i++) {
                 unsigned at = (unsigned)(key + i) % AFZ_BOOK_SITES;
                 uint64_t there = atomic_load_explicit(&book->site[at].key, memory_order_acquire);
                 if (there == 0 && !may_add)
@@ -69,23 +77,49 @@ static int claim_site(struct afz_book *book, uint64_t key, int may_add, int *ret
         return -1;
 }
 
-unsigned afz_book_site(struct afz_book *book, enum afz_site_kind kind, const uint64_t *frame,
-                       unsigned frames)
+/* The site of this very stack, made if it may be; -1: there is none. */
+static int find_site(struct afz_book *book, enum afz_site_kind kind, const uint64_t *frame,
+                     unsigned frames, int may_add)
 {
         uint64_t key = mix(0, kind);
-        int added = 0, room = 1;
+        int added = 0;
         for (unsigned i = 0; i < frames; i++)
                 key = mix(key, frame[i]);
-        /* A few threads may pass here together: what they may need is kept free. */
-        if (atomic_load(&book->frames) > AFZ_BOOK_FRAMES - 256 * AFZ_STACK_MAX)
-                room = 0;
-        int site = claim_site(book, key | 1, room, &added);
+        int site = claim_site(book, key | 1, may_add, &added);
         if (added)
                 fill_site(book, &book->site[site], kind, frame, frames);
+        return site;
+}
+
+static int is_crowded(const struct afz_book *book)
+{
+        return atomic_load(&book->sites) > CROWDED_SITES ||
+               atomic_load(&book->frames) > CROWDED_FRAMES;
+}
+
+/* How many frames of a stack may go when there is little room. */
+static unsigned inner_frames(const uint64_t *frame, unsigned frames)
+{
+        for (unsigned i = 0; i < frames; i++)
+                if ((frame[i] & (AFZ_FRAME_PYTHON | AFZ_FRAME_LIBRARY)) == AFZ_FRAME_PYTHON)
+                        return i;
+        return frames > OUTERMOST ? frames - OUTERMOST : 0;
+}
+
+unsigned afz_book_site(struct afz_book *book, enum afz_site_kind kind, const uint64_t *frame,
+                       unsigned frames, uint64_t size_bytes)
+{
+        /* A few threads may pass here together: what they may need is kept free. */
+        int room = atomic_load(&book->frames) <= AFZ_BOOK_FRAMES - 256 * AFZ_STACK_MAX;
+        int shorten = size_bytes < AFZ_LARGE_BYTES && is_crowded(book);
+        unsigned inner = shorten ? inner_frames(frame, frames) : 0;
+        int site = find_site(book, kind, frame, frames, room && inner == 0);
+        if (site < 0 && inner > 0)
+                site = find_site(book, kind, frame + inner, frames - inner, room);
         if (site >= 0)
                 return (unsigned)site;
         atomic_fetch_add(room ? &book->dropped_sites : &book->dropped_frames, 1);
-        site = claim_site(book, mix(0, kind) | 1, 0, &added);
+        site = find_site(book, kind, NULL, 0, 0);
         return site < 0 ? 0 : (unsigned)site;
 }
 
@@ -159,9 +193,30 @@ static void filter_remove(struct afz_book *book, uint64_t at)
                 ;
 }
 
-static void count_in(struct afz_book_site *site, const struct afz_taken *t)
+/* The marks of high and low water. The keeper may set them anew at any time, between our change of
+ * what is live and our look at the mark: so each change tells what was there before it, too, and
+ * what one of us lost the next one finds. */
+static void raise_mark(_Atomic uint64_t *mark, uint64_t to)
 {
-        atomic_fetch_add(&site->live_bytes, t->weight_bytes);
+        uint64_t at = atomic_load_explicit(mark, memory_order_relaxed);
+        while (at < to && !atomic_compare_exchange_weak(mark, &at, to))
+                ;
+}
+
+static void lower_mark(_Atomic uint64_t *mark, uint64_t to)
+{
+        uint64_t at = atomic_load_explicit(mark, memory_order_relaxed);
+        while (at > to && !atomic_compare_exchange_weak(mark, &at, to))
+                ;
+}
+
+static void count_in(struct afz_book *book, struct afz_book_site *site, const struct afz_taken *t)
+{
+        uint64_t was = atomic_fetch_add(&site->live_bytes, t->weight_bytes);
+        lower_mark(&site->low_bytes, was);
+        raise_mark(&site->high_bytes, was + t->weight_bytes);
+        was = atomic_fetch_add(&book->live_bytes, t->weight_bytes);
+        raise_mark(&book->high_bytes, was + t->weight_bytes);
         atomic_fetch_add(&site->live_blocks, 1);
         if (t->born >> 32 == 0)
                 atomic_fetch_add(&site->early_bytes, t->weight_bytes);
@@ -169,9 +224,13 @@ static void count_in(struct afz_book_site *site, const struct afz_taken *t)
                 atomic_fetch_add(&site->large_bytes, t->weight_bytes);
 }
 
-static void count_out(struct afz_book_site *site, const struct afz_taken *t)
+static void count_out(struct afz_book *book, struct afz_book_site *site, const struct afz_taken *t)
 {
-        atomic_fetch_sub(&site->live_bytes, t->weight_bytes);
+        uint64_t was = atomic_fetch_sub(&site->live_bytes, t->weight_bytes);
+        raise_mark(&site->high_bytes, was);
+        lower_mark(&site->low_bytes, was - t->weight_bytes);
+        was = atomic_fetch_sub(&book->live_bytes, t->weight_bytes);
+        raise_mark(&book->high_bytes, was);
         atomic_fetch_sub(&site->live_blocks, 1);
         if (t->born >> 32 == 0)
                 atomic_fetch_sub(&site->early_bytes, t->weight_bytes);
@@ -193,7 +252,7 @@ static int insert(struct afz_book *book, uint64_t at, const struct afz_taken *t)
                                      ((t->size_bytes + 15) >> 4),
                         .weight_bytes = t->weight_bytes,
                         .born = t->born};
-                count_in(&book->site[t->site], t);
+                count_in(book, &book->site[t->site], t);
                 filter_add(book, at);
                 atomic_store_explicit(&book->address[slot], at, memory_order_release);
                 return 1;
@@ -242,7 +301,7 @@ struct afz_taken afz_book_take(struct afz_book *book, uint64_t at)
                                        .size_bytes = (b.site_size & ((UINT64_C(1) << 48) - 1)) << 4,
                                        .weight_bytes = b.weight_bytes,
                                        .born = b.born};
-                count_out(&book->site[t.site], &t);
+                count_out(book, &book->site[t.site], &t);
                 atomic_store_explicit(&book->address[slot], SLOT_FREE, memory_order_release);
                 filter_remove(book, at);
                 atomic_fetch_add(&book->frees, 1);

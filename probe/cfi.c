@@ -204,6 +204,7 @@ struct machine {
         int64_t data_align;
         uint64_t at, pc; /* the row at `at` holds until the next advance; we want pc's */
         uint8_t encoding;
+        bool signal;
 };
 
 /* Numbers of a table may be anything; they wrap, and what is out of range is refused at the end. */
@@ -408,7 +409,9 @@ static bool read_augmentation(struct bytes *b, struct machine *m, const char *le
                         (void)take(b, 1);
                 else if (*a == 'P')
                         (void)take_pointer(b, (uint8_t)take(b, 1) & 0x7f, 0);
-                else if (*a != 'B') /* 'S', a signal's frame: all registers are elsewhere */
+                else if (*a == 'S') /* a signal's frame: all registers are elsewhere */
+                        m->signal = true;
+                else if (*a != 'B')
                         return false;
         }
         b->next = program;
@@ -483,8 +486,11 @@ int afz_cfi_find(struct afz_cfi_source *s, uint64_t eh_frame_hdr, uint64_t base,
         if (fde.bad || pc < m.at || pc - m.at >= size)
                 return -1;
         m.pc = pc;
-        if (!run(&m, &fde))
+        if (m.signal)
+                *ret = (struct afz_cfi_rule){.kind = AFZ_CFI_SIGNAL};
+        else if (run(&m, &fde))
+                finish(&m.now, ret);
+        else
                 return -1;
-        finish(&m.now, ret);
         return 0;
 }

@@ -5,12 +5,13 @@
 #include <stdint.h>
 
 enum afz_cfi_kind {
-        AFZ_CFI_END,   /* the outermost frame, or one that cannot be told */
-        AFZ_CFI_SP,    /* the frame ends at the stack pointer + cfa */
-        AFZ_CFI_FP,    /* the same from the frame pointer */
-        AFZ_CFI_DEREF, /* where it ends is written at the frame pointer + cfa, and the caller's
-                          frame pointer at the frame pointer: a frame that was aligned */
-        AFZ_CFI_GUESS, /* no table: as FP, and to be checked */
+        AFZ_CFI_END,    /* the outermost frame, or one that cannot be told */
+        AFZ_CFI_SP,     /* the frame ends at the stack pointer + cfa */
+        AFZ_CFI_FP,     /* the same from the frame pointer */
+        AFZ_CFI_DEREF,  /* where it ends is written at the frame pointer + cfa, and the caller's
+                           frame pointer at the frame pointer: a frame that was aligned */
+        AFZ_CFI_GUESS,  /* no table: as FP, and to be checked */
+        AFZ_CFI_SIGNAL, /* what a signal's handler returns to; where it came from lies elsewhere */
 };
 
 struct afz_cfi_rule {

@@ -1,15 +1,22 @@
-/* Mappings: private memory that a program takes from the kernel itself. Passed on by the system
- * call, which is the same for every libc and known from the first moment.
+/* Mappings: memory that a program takes from the kernel itself, private or to be shared. Passed on
+ * by the system call, which is the same for every libc and known from the first moment; unless
+ * another library stands before libc's functions, as the sanitizers do: then by those.
  *
  * Unlike blocks, mappings are given back in parts: so beside the book there is a short list of
  * those that are in it, to find what a range touches. */
 #include "hooks.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum {
@@ -55,11 +62,9 @@ static void enlist(uint64_t from, uint64_t size)
         }
 }
 
-static void count_map(void *at, uint64_t size)
+static void count_map(enum afz_site_kind kind, void *at, uint64_t size)
 {
-        if (!afz_count(size))
-                return;
-        (void)afz_count_slowly(AFZ_SITE_MAP, at, size);
+        (void)afz_count_slowly(kind, at, size);
         if (afz_may_have(at))
                 enlist(address(at), whole(size));
 }
@@ -116,35 +121,93 @@ static struct afz_taken take_whole(uint64_t from, uint64_t *ret_size)
         return (struct afz_taken){.site = -1};
 }
 
+static enum afz_site_kind kind_of_site(const struct afz_taken *taken)
+{
+        const struct afz_book *book = afz_book_seen();
+        return book ? (enum afz_site_kind)atomic_load(&book->site[taken->site].kind) : AFZ_SITE_MAP;
+}
+
 /* ---- the hooks ---- */
 
-/* A reservation holds nothing: what is made of it later comes by mmap(MAP_FIXED), mostly. */
-static bool counts(int protection, int flags)
+/* Files that are nothing but memory: of /dev/shm and the like, and those that have no name. */
+static bool is_memory(int fd)
 {
-        return (flags & MAP_PRIVATE) && (flags & MAP_ANONYMOUS) && (protection & PROT_WRITE);
+        struct stat about;
+        struct statfs on;
+        int saved = errno;
+        /* What lies on a disk is told without asking further, as another machine may be asked. */
+        bool is = fstat(fd, &about) == 0 && major(about.st_dev) == 0 && fstatfs(fd, &on) == 0 &&
+                  (on.f_type == TMPFS_MAGIC || on.f_type == HUGETLBFS_MAGIC);
+        errno = saved;
+        return is;
 }
 
-static void *map(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+/* AFZ_SITE_FREE: not counted. A reservation holds nothing: what is made of it later comes by
+ * mmap(MAP_FIXED), mostly. */
+static enum afz_site_kind kind_of(int protection, int flags, int fd)
 {
-        void *got = (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
+        if (!(protection & PROT_WRITE))
+                return AFZ_SITE_FREE;
+        if ((flags & MAP_TYPE) == MAP_PRIVATE)
+                return flags & MAP_ANONYMOUS ? AFZ_SITE_MAP : AFZ_SITE_FREE;
+        return flags & MAP_ANONYMOUS || is_memory(fd) ? AFZ_SITE_SHARED : AFZ_SITE_FREE;
+}
+
+/* What another library has put before libc's. */
+static struct {
+        void *(*mmap)(void *, size_t, int, int, int, off_t);
+        void *(*mmap64)(void *, size_t, int, int, int, off64_t);
+        int (*munmap)(void *, size_t);
+        void *(*mremap)(void *, size_t, size_t, int, ...);
+} next;
+
+static const void *library_of(const void *code)
+{
+        Dl_info about;
+        return code && dladdr(code, &about) ? about.dli_fbase : NULL;
+}
+
+static void find_next(const char *name, const void *libc, void *ret)
+{
+        void *found = dlsym(RTLD_NEXT, name);
+        if (found && library_of(found) != libc)
+                memcpy(ret, &found, sizeof found);
+}
+
+void afz_hooks_map_start(void)
+{
+        const void *libc = library_of(dlsym(RTLD_NEXT, "gnu_get_libc_version"));
+        if (!libc)
+                return;
+        find_next("mmap", libc, &next.mmap);
+        find_next("mmap64", libc, &next.mmap64);
+        find_next("munmap", libc, &next.munmap);
+        find_next("mremap", libc, &next.mremap);
+}
+
+static void mapped(void *got, size_t size, int protection, int flags, int fd)
+{
         if (got == MAP_FAILED)
-                return got;
+                return;
         if (flags & MAP_FIXED)
                 unmapped(got, size);
-        if (counts(protection, flags))
-                count_map(got, size);
-        return got;
+        enum afz_site_kind kind = kind_of(protection, flags, fd);
+        if (kind != AFZ_SITE_FREE && afz_count(size))
+                count_map(kind, got, size);
 }
 
-AFZ_EXPORT void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
-{
-        return map(at, size, protection, flags, fd, offset);
-}
-
-AFZ_EXPORT void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
-{
-        return map(at, size, protection, flags, fd, offset);
-}
+#define MAPPING(name, offset_type)                                                                 \
+        AFZ_EXPORT void *name(void *at, size_t size, int protection, int flags, int fd,            \
+                              offset_type offset)                                                  \
+        {                                                                                          \
+                void *got = next.name ? next.name(at, size, protection, flags, fd, offset)         \
+                                      : (void *)syscall(SYS_mmap, at, size, protection, flags, fd, \
+                                                        offset);                                   \
+                mapped(got, size, protection, flags, fd);                                          \
+                return got;                                                                        \
+        }
+MAPPING(mmap, off_t)
+MAPPING(mmap64, off64_t)
 
 /* The book forgets first, as another thread may be given the same addresses a moment later. A call
  * that fails (rare, and then for its arguments) is not put right. */
@@ -152,7 +215,7 @@ AFZ_EXPORT int munmap(void *at, size_t size)
 {
         if (address(at) % PAGE == 0 && size != 0)
                 unmapped(at, size);
-        return (int)syscall(SYS_munmap, at, size);
+        return next.munmap ? next.munmap(at, size) : (int)syscall(SYS_munmap, at, size);
 }
 
 /* One that is in the book is counted anew. Whether another one is private memory cannot be told
@@ -167,10 +230,11 @@ AFZ_EXPORT void *mremap(void *at, size_t old_size, size_t size, int flags, ...)
         struct afz_taken taken = take_whole(address(at), &had);
         if (to)
                 unmapped(to, size);
-        void *got = (void *)syscall(SYS_mremap, at, old_size, size, flags, to);
+        void *got = next.mremap ? next.mremap(at, old_size, size, flags, to)
+                                : (void *)syscall(SYS_mremap, at, old_size, size, flags, to);
         if (got == MAP_FAILED)
                 put_rest(&taken, had, address(at), had);
-        else if (taken.site >= 0)
-                count_map(got, size);
+        else if (taken.site >= 0 && afz_count(size))
+                count_map(kind_of_site(&taken), got, size);
         return got;
 }

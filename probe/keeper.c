@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -45,6 +46,7 @@ static struct {
         _Atomic int wanted; /* there is a keeper, and this process has not asked it */
         struct sockaddr_un keeper;
         char program[64];
+        unsigned long looker; /* afz_book.looker_pid */
 } state;
 
 uint64_t afz_now_ns(void)
@@ -169,6 +171,23 @@ static struct afz_book *open_book(void)
         return book;
 }
 
+/* ---- who may look ---- */
+
+/* Where Yama lets only ancestors read a process, the one that shows its stacks has to be named, in
+ * each process anew. Right at the start of a program and of a child: whom the program itself names
+ * (crash handlers, MPI) comes later, and holds. */
+static void let_look(void)
+{
+        if (state.looker != 0)
+                (void)prctl(PR_SET_PTRACER, state.looker, 0UL, 0UL, 0UL);
+}
+
+static void learn_looker(const struct afz_book *book)
+{
+        if (book->pid == book->own_pid) /* else its numbers are not ours: a container */
+                state.looker = book->looker_pid;
+}
+
 /* ---- whose it is ---- */
 
 int afz_book_is_mine(void)
@@ -192,11 +211,18 @@ static void after_fork(void)
         atomic_store(&state.wanted, 1);
 }
 
+static void before_fork(void)
+{
+        if (afz_book_seen() && !afz_book_is_mine())
+                afz_heap_leave_out(); /* as below, of a child that has not allocated much yet */
+}
+
 static void forked(void)
 {
         if (atomic_load(&afz_book_now)) /* a parent without a book has none to give: ask no more */
                 after_fork();
         afz_module_after_fork();
+        let_look();
 }
 
 struct afz_book *afz_book_mine(int *ret_new)
@@ -204,7 +230,8 @@ struct afz_book *afz_book_mine(int *ret_new)
         struct afz_book *book = afz_book_seen();
         if (book && afz_book_is_mine())
                 return book;
-        if (book) { /* a child that was not made by fork() */
+        if (book) { /* a child that was not made by fork(): nobody let go of malloc's locks */
+                afz_heap_leave_out();
                 after_fork();
                 afz_module_after_fork();
         }
@@ -244,8 +271,12 @@ void afz_keeper_start(void (*on_new)(struct afz_book *book))
         strncpy(state.program, program_invocation_short_name, sizeof state.program - 1);
         atomic_store(&state.wanted, 1);
         int new_one = 0;
-        if (afz_book_mine(&new_one))
-                (void)pthread_atfork(NULL, NULL, forked);
+        const struct afz_book *book = afz_book_mine(&new_one);
+        if (!book)
+                return;
+        (void)pthread_atfork(before_fork, NULL, forked);
+        learn_looker(book);
+        let_look();
 }
 
 void afz_keeper_end(void)

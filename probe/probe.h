@@ -5,11 +5,13 @@
  * when a table is full it drops and counts.
  *
  *   hooks*.c   the functions that it stands in for; each passes on, and counts bytes down
+ *   count.c    a block that is due, and its end
  *   sample.c   which allocation is looked at, and for how much it stands
  *   keeper.c   gets the book from the keeper, in each process its own
  *   book.c     sites, blocks and names in it
  *   module.c   what is loaded
  *   stack.c    where the program stands: native frames (unwind.c, cfi.c) and Python's (py.c)
+ *   heap.c     how full malloc's heaps are
  *
  * Everything that a hook calls may run in a signal handler's way, on a small stack, before main(),
  * after fork() and while any lock of libc is held: no stdio, no malloc, no dlsym, no large arrays.
@@ -87,9 +89,10 @@ void afz_book_prepare(struct afz_book *book);
 /* Adds one sentence to what is not seen here. */
 void afz_book_say(struct afz_book *book, const char *sentence);
 
-/* The site of a stack. Never fails: without room, the kind's site without a stack. */
+/* The site of a stack with a block of this size. Never fails: with little room, that of the stack
+ * from the program's own innermost line on; without, the kind's site without a stack. */
 unsigned afz_book_site(struct afz_book *book, enum afz_site_kind kind, const uint64_t *frame,
-                       unsigned frames);
+                       unsigned frames, uint64_t size_bytes);
 
 /* A text of at most 255 bytes; where it lies in units of 4 bytes, each text once. 0 ("?"): no room.
  */
@@ -135,9 +138,23 @@ void afz_stack_new_book(struct afz_book *book); /* in the child, before the book
  * counted again. Only before main(). */
 void afz_stack_add_allocator(const void *code);
 
-/* Where the calling thread stands, innermost first, without the probe's own frames; how many. -1:
- * an allocator that maps memory for blocks which are counted. */
-int afz_stack_take(struct afz_book *book, enum afz_site_kind kind, uint64_t *ret, unsigned cap);
+/* Where the calling thread stands, innermost first, without the probe's own frames. */
+struct afz_stack {
+        uint64_t frame[AFZ_STACK_MAX];
+        int frames;     /* -1: an allocator that maps memory for blocks which are counted */
+        int in_handler; /* a signal's, as far as could be seen */
+};
+void afz_stack_take(struct afz_book *book, enum afz_site_kind kind, struct afz_stack *ret);
+
+/* ---- heap.c ---- */
+
+void afz_heap_start(void);     /* once, before main(), where malloc is what the program calls */
+void afz_heap_forget(void);    /* in the child of a fork */
+void afz_heap_leave_out(void); /* from here on, in this process and its children */
+
+/* Asks libc how full malloc's heaps are, now and then, and writes it down. Waits for malloc's
+ * locks, so not from where the calling thread may hold one. */
+void afz_heap_look(struct afz_book *book);
 
 #pragma GCC visibility pop
 

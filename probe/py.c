@@ -340,6 +340,19 @@ static bool is_incomplete(const struct afz_py_walk *w, int64_t offset)
                offset < (int64_t)number(w->code, AFZ_PY_CODE_FIRST_TRACEABLE) * UNIT;
 }
 
+/* The import system's own: that it was an import, one of them says; there are six for each. */
+static bool is_import(const char *file)
+{
+        return strncmp(file, "<frozen importlib._bootstrap", 28) == 0;
+}
+
+/* As the keeper tells them apart: what is installed or comes with Python is not the user's. */
+static bool is_library(const char *file)
+{
+        return strstr(file, "/site-packages/") || strstr(file, "/dist-packages/") ||
+               strstr(file, "/lib/python3") || strncmp(file, "<frozen", 7) == 0;
+}
+
 static AFZ_COLD uint64_t describe(struct afz_py_walk *w, struct afz_book *book, int64_t offset)
 {
         const struct afz_py_place *p = &py.place;
@@ -353,8 +366,10 @@ static AFZ_COLD uint64_t describe(struct afz_py_walk *w, struct afz_book *book, 
                                number(w->code, AFZ_PY_CODE_FIRST_LINE), offset);
         uint64_t most = (1u << AFZ_FRAME_LINE_BITS) - 1;
         uint64_t shown = line < 0 ? 0 : (uint64_t)line > most ? most : (uint64_t)line;
-        return AFZ_FRAME_PYTHON | shown << 36 | (uint64_t)afz_book_name(book, w->file) << 18 |
-               afz_book_name(book, w->function);
+        uint64_t whose = (is_library(w->file) ? AFZ_FRAME_LIBRARY : 0) |
+                         (is_import(w->file) ? AFZ_FRAME_IMPORT : 0);
+        return AFZ_FRAME_PYTHON | whose | shown << 36 |
+               (uint64_t)afz_book_name(book, w->file) << 18 | afz_book_name(book, w->function);
 }
 
 /* The number of a frame, remembered by what its code says of itself: another code object that comes
@@ -423,7 +438,8 @@ unsigned afz_py_frames(struct afz_py_walk *w, struct afz_book *book, uint64_t *r
                 int r = take_frame(w, book, at, &ret[n], &back);
                 if (r < 0)
                         break;
-                n += (unsigned)r;
+                if (r > 0 && !(n > 0 && (ret[n] & ret[n - 1] & AFZ_FRAME_IMPORT)))
+                        n++;
                 at = back;
         }
         return n;

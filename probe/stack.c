@@ -86,11 +86,11 @@ static int leave_own(struct afz_unwind *u)
         return 0;
 }
 
-static int take(struct place *p, struct afz_book *book, enum afz_site_kind kind, uint64_t *ret,
-                unsigned cap)
+static int take(struct place *p, struct afz_book *book, enum afz_site_kind kind,
+                uint64_t ret[AFZ_STACK_MAX])
 {
         struct afz_unwind *u = &p->unwind;
-        unsigned n = 0, tried = 0;
+        unsigned n = 0, tried = 0, cap = AFZ_STACK_MAX;
         if (afz_unwind_begin(u, book) < 0 || !leave_own(u))
                 return 0;
         if (kind == AFZ_SITE_MAP && is_allocator(u->pc))
@@ -108,13 +108,14 @@ static int take(struct place *p, struct afz_book *book, enum afz_site_kind kind,
         return (int)n;
 }
 
-__attribute__((noinline)) int afz_stack_take(struct afz_book *book, enum afz_site_kind kind,
-                                             uint64_t *ret, unsigned cap)
+__attribute__((noinline)) void afz_stack_take(struct afz_book *book, enum afz_site_kind kind,
+                                              struct afz_stack *ret)
 {
         struct place *p = borrow();
+        ret->frames = ret->in_handler = 0;
         if (!p)
-                return 0;
-        int n = take(p, book, kind, ret, cap);
+                return;
+        ret->frames = take(p, book, kind, ret->frame);
+        ret->in_handler = p->unwind.in_handler;
         atomic_store_explicit(&p->taken, 0, memory_order_release);
-        return n;
 }

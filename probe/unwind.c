@@ -186,6 +186,30 @@ static bool is_known_code(struct afz_unwind *u, uint64_t pc)
 
 enum { FURTHEST_BYTES = 1 << 21, LOWEST_CODE = 4096 }; /* a frame's size, as cfi.h has it */
 
+/* Where the kernel keeps the registers of what a signal interrupted, from the stack pointer that
+ * its handler returned with (rt_sigframe). */
+#if defined(__aarch64__)
+enum { KEPT_FP = 128 + 184 + 29 * 8, KEPT_SP = 128 + 184 + 31 * 8, KEPT_PC = 128 + 184 + 32 * 8 };
+#else
+enum { KEPT_FP = 40 + 10 * 8, KEPT_SP = 40 + 15 * 8, KEPT_PC = 40 + 16 * 8 };
+#endif
+
+/* Once a walk: the stack that it leads to may lie anywhere, and a walk must have an end. */
+static int leave_handler(struct afz_unwind *u)
+{
+        uint64_t pc, sp, fp;
+        if (u->in_handler || !peek(u, u->sp + KEPT_PC, &pc) || !peek(u, u->sp + KEPT_SP, &sp) ||
+            !peek(u, u->sp + KEPT_FP, &fp))
+                return 0;
+        u->in_handler = 1;
+        if (pc < LOWEST_CODE)
+                return 0;
+        u->pc = pc + 1; /* as if it were a return address */
+        u->sp = sp;
+        u->fp = fp;
+        return 1;
+}
+
 int afz_unwind_next(struct afz_unwind *u)
 {
         struct afz_cfi_rule rule;
@@ -194,6 +218,8 @@ int afz_unwind_next(struct afz_unwind *u)
                 rule = work_out(u, u->pc - 1);
         if (rule.kind == AFZ_CFI_END)
                 return 0;
+        if (rule.kind == AFZ_CFI_SIGNAL)
+                return leave_handler(u);
         cfa = (rule.kind == AFZ_CFI_SP ? u->sp : u->fp) + (uint64_t)(int64_t)rule.cfa;
         if (rule.kind == AFZ_CFI_DEREF && (!peek(u, cfa, &cfa) || !peek(u, u->fp, &fp)))
                 return 0;
@@ -214,6 +240,7 @@ __attribute__((noinline)) int afz_unwind_begin(struct afz_unwind *u, struct afz_
 {
         u->book = book;
         u->window_at = u->window_size = 0;
+        u->in_handler = 0;
         HERE(u);
         u->pc++; /* as if it were a return address */
         find_bounds(u);

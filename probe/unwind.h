@@ -21,6 +21,7 @@ enum { AFZ_UNWIND_WINDOW = 4096 };
 /* A walk. Too large for small stacks: the caller has a place for it elsewhere. */
 struct afz_unwind {
         uint64_t pc, sp, fp; /* of the frame that was reached */
+        int in_handler;      /* the walk went out of a signal's handler */
         uint64_t low, high;  /* of the stack that may be touched */
         struct afz_book *book;
         uint64_t window_at, window_size; /* a piece of another, copied */

@@ -1,101 +1,97 @@
 /* A small keeper for tests: runs a command with the probe before it, hands out books, and prints
  * what is in them as JSON when the command has ended.
  *
- * usage: probe_keeper [-m MEAN_BYTES] [-s SEED] [-b hang|refuse|short|unsealed] [-p OTHER.so]
+ * usage: probe_keeper [-m MEAN_BYTES] [-s SEED] [-b hang|refuse|short|unsealed] [-p OTHER.so] [-r]
  *                     PROBE.so SOCKET CMD...
  *
  * Its exit status is 0; how CMD ended is in "status". -b: a keeper that does not do as it should.
- * -p: a library that is preloaded behind the probe. */
+ * -p: a library that is preloaded behind the probe. -r: for more processes than it has room for;
+ * all but the first are checked and let go when they end ("ended", "faults"). */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "antifreeze/wire.h"
+#include "probe_hand.h"
 
 enum { BOOKS = 512 };
 
 static struct {
         struct afz_book *book[BOOKS];
         char program[BOOKS][64];
-        int books;
         uint64_t mean_bytes, seed;
         const char *bad, *behind;
+        int recycles;
+        unsigned ended, opened, faults; /* of -r: books that were let go */
 } keeper = {.mean_bytes = 1 << 20, .bad = "", .behind = ""};
 
 static int make_book(uint32_t pid, const struct afz_book_wish *wish)
 {
-        size_t size = AFZ_BOOK_BYTES;
-        int fd = memfd_create("book", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (fd < 0 || keeper.books == BOOKS || ftruncate(fd, (off_t)size) < 0)
-                return -1;
+        int fd = -1, place = 0;
+        while (place < BOOKS && keeper.book[place])
+                place++;
         struct afz_book *b =
-                mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-        if (b == MAP_FAILED)
+                place == BOOKS ? NULL : hand_make(pid, keeper.mean_bytes, keeper.seed, &fd);
+        if (!b)
                 return -1;
-        b->magic = AFZ_BOOK_MAGIC;
-        b->pid = pid;
-        b->mean_bytes = keeper.mean_bytes;
-        b->seed = keeper.seed;
         if (strcmp(keeper.bad, "short") == 0)
                 (void)!ftruncate(fd, 4096);
         if (strcmp(keeper.bad, "unsealed") != 0)
-                (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+                hand_seal(fd);
         if (keeper.bad[0] == '\0') {
-                memcpy(keeper.program[keeper.books], wish->program, 63);
-                keeper.book[keeper.books++] = b;
+                memcpy(keeper.program[place], wish->program, 63);
+                keeper.book[place] = b;
         }
         return fd;
 }
 
-static void send_fd(int to, int fd)
-{
-        char byte = 1;
-        union {
-                struct cmsghdr head;
-                char room[CMSG_SPACE(sizeof(int))];
-        } control = {0};
-        struct iovec data = {&byte, 1};
-        struct msghdr message = {.msg_iov = &data,
-                                 .msg_iovlen = 1,
-                                 .msg_control = &control,
-                                 .msg_controllen = sizeof control};
-        control.head.cmsg_level = SOL_SOCKET;
-        control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
-        (void)sendmsg(to, &message, MSG_NOSIGNAL);
-}
-
 static void serve(int listener)
 {
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         struct afz_book_wish wish;
-        struct ucred who;
-        socklen_t size = sizeof who;
-        if (fd < 0)
+        uint32_t pid;
+        if (strcmp(keeper.bad, "hang") == 0) {
+                (void)accept4(listener, NULL, NULL, SOCK_CLOEXEC); /* and never answer */
                 return;
-        if (strcmp(keeper.bad, "hang") == 0)
-                return; /* and never answer */
-        if (strcmp(keeper.bad, "refuse") != 0 &&
-            recv(fd, &wish, sizeof wish, 0) == (ssize_t)sizeof wish &&
-            wish.magic == AFZ_BOOK_MAGIC &&
-            getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0) {
-                int book = make_book((uint32_t)who.pid, &wish);
-                if (book >= 0) {
-                        send_fd(fd, book);
-                        close(book);
-                }
         }
-        close(fd);
+        int fd = hand_accept(listener, &pid, &wish), book = -1;
+        if (fd >= 0 && strcmp(keeper.bad, "refuse") != 0)
+                book = make_book(pid, &wish);
+        if (book >= 0) {
+                hand_send(fd, book);
+                close(book);
+        }
+        if (fd >= 0)
+                close(fd);
+}
+
+/* ---- looking on ---- */
+
+/* With -r: resets the marks, and lets go of books whose process has ended, after a look whether
+ * they are whole. */
+static void look(void)
+{
+        for (int i = 0; keeper.recycles && i < BOOKS; i++) {
+                struct afz_book *b = keeper.book[i];
+                if (!b)
+                        continue;
+                hand_reset_marks(b);
+                if (i == 0 || kill((pid_t)b->pid, 0) == 0 || errno != ESRCH)
+                        continue;
+                const char *fault = b->state == AFZ_BOOK_NEW ? NULL : hand_fault(b);
+                keeper.ended++;
+                keeper.opened += b->state != AFZ_BOOK_NEW;
+                if (fault) {
+                        keeper.faults++;
+                        fprintf(stderr, "probe_keeper: process %u: %s\n", b->pid, fault);
+                }
+                (void)munmap(b, AFZ_BOOK_BYTES);
+                keeper.book[i] = NULL;
+        }
 }
 
 /* ---- printing ---- */
@@ -138,6 +134,8 @@ static void print_site(const struct afz_book *b, const struct afz_book_site *s)
         NUMBER("total_blocks", s->total_blocks);
         NUMBER("early", s->early_bytes);
         NUMBER("large", s->large_bytes);
+        NUMBER("high", s->high_bytes);
+        NUMBER("low", s->low_bytes);
         NUMBER("step", s->step);
         printf("\"frames\":[");
         for (uint32_t i = 0; i < s->frames && s->frame + i < AFZ_BOOK_FRAMES; i++) {
@@ -191,6 +189,14 @@ static void print_book(int index)
         NUMBER("dropped_blocks", b->dropped_blocks);
         NUMBER("dropped_frames", b->dropped_frames);
         NUMBER("steps", b->step);
+        NUMBER("wait_ns", b->wait_ns);
+        NUMBER("live", b->live_bytes);
+        NUMBER("high", b->high_bytes);
+        NUMBER("heap_taken", b->heap_taken_bytes);
+        NUMBER("heap_used", b->heap_used_bytes);
+        NUMBER("heap_ns", b->heap_ns);
+        NUMBER("opened_ns", b->opened_ns);
+        NUMBER("used_sites", b->sites);
         print_modules(b);
         printf("\"sites\":[");
         for (unsigned i = 0; i < AFZ_BOOK_SITES; i++) {
@@ -220,21 +226,9 @@ static pid_t start(const char *probe, const char *path, char **command)
         _exit(127);
 }
 
-static int listen_at(const char *path)
-{
-        struct sockaddr_un at = {.sun_family = AF_UNIX};
-        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (fd < 0 || strlen(path) >= sizeof at.sun_path)
-                return -1;
-        strcpy(at.sun_path, path);
-        (void)unlink(path);
-        return bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 64) == 0 ? fd
-                                                                                             : -1;
-}
-
 static int usage(void)
 {
-        fprintf(stderr, "usage: probe_keeper [-m MEAN_BYTES] [-s SEED] [-b HOW] [-p OTHER.so] "
+        fprintf(stderr, "usage: probe_keeper [-m MEAN_BYTES] [-s SEED] [-b HOW] [-p OTHER.so] [-r] "
                         "PROBE.so SOCKET CMD...\n");
         return 2;
 }
@@ -242,8 +236,9 @@ static int usage(void)
 int main(int argc, char **argv)
 {
         int c, status = 0;
+        unsigned turn = 0;
         struct timespec began, ended;
-        while ((c = getopt(argc, argv, "+m:s:b:p:")) != -1) {
+        while ((c = getopt(argc, argv, "+m:s:b:p:r")) != -1) {
                 if (c == 'm')
                         keeper.mean_bytes = strtoull(optarg, NULL, 10);
                 else if (c == 's')
@@ -252,12 +247,14 @@ int main(int argc, char **argv)
                         keeper.bad = optarg;
                 else if (c == 'p')
                         keeper.behind = optarg;
+                else if (c == 'r')
+                        keeper.recycles = 1;
                 else
                         return usage();
         }
         if (argc - optind < 3)
                 return usage();
-        int listener = listen_at(argv[optind + 1]);
+        int listener = hand_listen(argv[optind + 1]);
         if (listener < 0) {
                 fprintf(stderr, "probe_keeper: %s: %s\n", argv[optind + 1], strerror(errno));
                 return 1;
@@ -268,15 +265,21 @@ int main(int argc, char **argv)
                 struct pollfd p = {.fd = listener, .events = POLLIN};
                 if (poll(&p, 1, 5) > 0)
                         serve(listener);
+                if (turn++ % 16 == 0)
+                        look();
         }
         clock_gettime(CLOCK_MONOTONIC, &ended);
-        printf("{\"status\":%d,\"ms\":%lld,\"books\":[", status,
+        printf("{\"status\":%d,\"ended\":%u,\"opened\":%u,\"faults\":%u,\"ms\":%lld,\"books\":[",
+               status, keeper.ended, keeper.opened, keeper.faults,
                (long long)(ended.tv_sec - began.tv_sec) * 1000 +
                        (ended.tv_nsec - began.tv_nsec) / 1000000);
-        for (int i = 0; i < keeper.books; i++) {
-                if (i > 0)
-                        printf(",\n");
+        const char *comma = "";
+        for (int i = 0; i < BOOKS; i++) {
+                if (!keeper.book[i])
+                        continue;
+                printf("%s", comma);
                 print_book(i);
+                comma = ",\n";
         }
         printf("]}\n");
         return 0;

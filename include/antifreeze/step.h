@@ -6,12 +6,17 @@
  *      if (antifreeze_step)
  *              antifreeze_step();
  *
- * The symbol is weak: nothing has to be linked, and without the probe it is NULL. */
+ * And, if it knows, for how long it has just waited for data. The symbols are weak: nothing has to
+ * be linked, and without the probe they are NULL. Programs in Python have the same from the agent
+ * (docs/agent.md). */
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 __attribute__((weak)) void antifreeze_step(void);
+__attribute__((weak)) void antifreeze_wait(uint64_t ns);
 
 #ifdef __cplusplus
 }

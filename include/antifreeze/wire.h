@@ -56,9 +56,12 @@ enum afz_site_kind {
         AFZ_SITE_KINDS
 };
 
-/* A frame is one number. Native: the return address. Python: the top bit, the line (0: unknown) and
+/* A frame is one number. Native: the return address. Python: the top bit, whether it is a library's
+ * rather than the program's own and whether it is the import system's, the line (0: unknown) and
  * where the names lie in `texts`, in units of 4 bytes. */
 #define AFZ_FRAME_PYTHON      (UINT64_C(1) << 63)
+#define AFZ_FRAME_LIBRARY     (UINT64_C(1) << 62)
+#define AFZ_FRAME_IMPORT      (UINT64_C(1) << 61)
 #define AFZ_FRAME_LINE_BITS   19
 #define AFZ_FRAME_TEXT_BITS   18
 #define AFZ_FRAME_LINE(f)     ((uint32_t)((f) >> 36) & ((1u << AFZ_FRAME_LINE_BITS) - 1))
@@ -115,8 +118,9 @@ enum afz_book_state {
 struct afz_book {
         /* By the keeper, before it is handed over. */
         uint64_t magic;
-        uint32_t pid; /* as the keeper sees it */
-        uint32_t unused;
+        uint32_t pid;        /* as the keeper sees it */
+        uint32_t looker_pid; /* who may read this process's memory where Yama lets only ancestors
+                                do so, and all who descend from it. 0: nobody */
         uint64_t mean_bytes; /* between two samples */
         uint64_t seed;       /* of the samples, for tests; 0: from the clock */
 

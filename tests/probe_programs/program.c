@@ -1,6 +1,7 @@
 /* A program for the probe to look at: `program MODE`. Ends with 0 when all was as it should be. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,23 +13,15 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <ucontext.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "antifreeze/step.h"
-
-#define NOINLINE __attribute__((noinline))
-#define CHECK(x)                                                                                   \
-        do {                                                                                       \
-                if (!(x)) {                                                                        \
-                        fprintf(stderr, "line %d: %s\n", __LINE__, #x);                            \
-                        return 1;                                                                  \
-                }                                                                                  \
-        } while (0)
+#include "program.h"
 
 static void *volatile sink; /* so that no allocation is left out by the compiler */
 
-static void *keep(void *at)
+void *keep(void *at)
 {
         sink = at;
         return at;
@@ -68,10 +61,10 @@ static int truth(void)
                 {"hold_some", hold_some, 100, 8 << 20},
                 {"hold_little", hold_little, 2000, 4 << 20},
         };
-        unsigned seed = 7;
+        unsigned seed = 7, part = getenv("PART") ? (unsigned)atoi(getenv("PART")) : 1;
         for (size_t i = 0; i < sizeof holders / sizeof holders[0]; i++) {
                 size_t sum = 0;
-                while (sum < holders[i].bytes) {
+                while (sum < holders[i].bytes / part) {
                         unsigned size = random_size(&seed, holders[i].most);
                         holders[i].take(size);
                         sum += size;
@@ -134,6 +127,82 @@ static int forks(void)
         return 0;
 }
 
+/* Processes, each with as many threads that use all of the family, and forks meanwhile: SECONDS. */
+static void *crowd_thread(void *nth)
+{
+        unsigned seed = (unsigned)(uintptr_t)nth;
+        void *slot[64] = {0};
+        char *map = NULL;
+        (void)!nice(15); /* the keeper has 300 ms to answer who forks */
+        while (!stop) {
+                unsigned i = random_size(&seed, 1000) % 64, size = random_size(&seed, 40000);
+                switch (random_size(&seed, 64) % 8) {
+                case 0:
+                        slot[i] = realloc(slot[i], size);
+                        continue;
+                case 1:
+                        if (map)
+                                munmap(map, 3 << 20);
+                        map = mmap(NULL, 3 << 20, PROT_READ | PROT_WRITE,
+                                   (size % 2 ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS, -1, 0);
+                        continue;
+                case 2:
+                        free(slot[i]);
+                        slot[i] = aligned_alloc(64, size & ~63u);
+                        continue;
+                case 3:
+                        free(slot[i]);
+                        slot[i] = calloc(size % 50, 2000);
+                        continue;
+                default:
+                        free(slot[i]);
+                        slot[i] = malloc(size % 200 == 0 ? 1 << 20 : size);
+                }
+        }
+        for (int i = 0; i < 64; i++)
+                free(slot[i]);
+        return NULL;
+}
+
+static int crowd_process(unsigned nth, time_t until)
+{
+        pthread_t thread[16];
+        for (unsigned i = 0; i < 16; i++)
+                CHECK(pthread_create(&thread[i], NULL, crowd_thread,
+                                     (void *)(uintptr_t)(nth * 100 + i)) == 0);
+        while (time(NULL) < until) {
+                int status = 1;
+                pid_t pid = fork();
+                if (pid == 0) {
+                        alarm(120);
+                        allocate_in_child();
+                        _exit(0);
+                }
+                CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+        }
+        stop = true;
+        for (int i = 0; i < 16; i++)
+                pthread_join(thread[i], NULL);
+        return 0;
+}
+
+static int crowd(void)
+{
+        const char *seconds = getenv("SECONDS");
+        time_t until = time(NULL) + (seconds ? atoi(seconds) : 2);
+        int status, bad = 0;
+        for (unsigned i = 0; i < 8; i++) {
+                pid_t pid = fork();
+                CHECK(pid >= 0);
+                if (pid == 0)
+                        exit(crowd_process(i, until));
+        }
+        while (wait(&status) > 0)
+                bad |= status;
+        CHECK(bad == 0);
+        return 0;
+}
+
 /* By the bare system call libc is not told, nor are its handlers. */
 static int clones(void)
 {
@@ -183,92 +252,7 @@ static int threads(void)
         return 0;
 }
 
-/* ---- stacks that are none of libc's ---- */
-
-static ucontext_t back, there;
-
-static void coroutine(void)
-{
-        for (int i = 0; i < 50; i++) {
-                free(keep(malloc(60000)));
-                swapcontext(&there, &back);
-        }
-}
-
-static int coroutines(void)
-{
-        static int round; /* not in a register, across swapcontext() */
-        for (round = 0; round < 40; round++) {
-                size_t size = (size_t)(8 + round % 3 * 28) << 10;
-                char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                                   -1, 0);
-                CHECK(stack != MAP_FAILED && getcontext(&there) == 0);
-                there.uc_stack.ss_sp = stack;
-                there.uc_stack.ss_size = size;
-                there.uc_link = &back;
-                makecontext(&there, coroutine, 0);
-                for (int i = 0; i < 51; i++)
-                        swapcontext(&back, &there);
-                munmap(stack, size);
-        }
-        return 0;
-}
-
-static void *coroutines_in_thread(void *ret)
-{
-        *(int *)ret = coroutines();
-        return NULL;
-}
-
-static int coroutine_threads(void)
-{
-        pthread_attr_t small;
-        pthread_t thread;
-        int r = 1;
-        pthread_attr_init(&small);
-        pthread_attr_setstacksize(&small, 64 << 10);
-        pthread_attr_setguardsize(&small, 0);
-        for (int i = 0; i < 3; i++) {
-                CHECK(pthread_create(&thread, &small, coroutines_in_thread, &r) == 0);
-                pthread_join(thread, NULL);
-                CHECK(r == 0);
-        }
-        return 0;
-}
-
-static void handler(int number)
-{
-        (void)number;
-        for (int i = 0; i < 40; i++)
-                free(keep(malloc(60000)));
-}
-
-static int signals(void)
-{
-        static char room[16 << 10];
-        stack_t small = {.ss_sp = room, .ss_size = sizeof room};
-        struct sigaction act = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
-        CHECK(sigaltstack(&small, NULL) == 0 && sigaction(SIGUSR1, &act, NULL) == 0);
-        for (int i = 0; i < 100; i++)
-                raise(SIGUSR1);
-        return 0;
-}
-
-static NOINLINE int recurse(int depth)
-{
-        volatile int here = depth;
-        if (depth == 0) {
-                for (int i = 0; i < 100; i++)
-                        free(keep(malloc(100000)));
-                return 0;
-        }
-        return recurse(depth - 1) + here - here;
-}
-
-static int deep(void)
-{
-        return recurse(50000);
-}
+/* ---- the loader ---- */
 
 static int plugins(void)
 {
@@ -352,6 +336,77 @@ static int maps(void)
         return 0;
 }
 
+static NOINLINE char *share_some(size_t mib, int fd)
+{
+        char *at = mmap(NULL, mib << 20, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+        __asm__ volatile("" ::: "memory");
+        return at;
+}
+
+static int file_of(size_t mib, int fd)
+{
+        return fd >= 0 && ftruncate(fd, (off_t)(mib << 20)) == 0 ? fd : -1;
+}
+
+/* 24 MiB of a file without a name, less 8 at its end; 16 that a child could have, grown to 20. Of a
+ * file on a disk nothing (FOLDER, which may be in memory, too: then it is not tried). */
+static int shares(void)
+{
+        const char *folder = getenv("FOLDER");
+        int named = file_of(24, memfd_create("file", 0));
+        int disk = folder ? file_of(8, open(folder, O_TMPFILE | O_RDWR, 0600)) : -1;
+        char *at = share_some(24, named), *other = share_some(16, -1);
+        CHECK(named >= 0 && at != MAP_FAILED && other != MAP_FAILED);
+        CHECK(munmap(at + (16 << 20), 8 << 20) == 0);
+        CHECK(mremap(other, 16 << 20, 20 << 20, MREMAP_MAYMOVE) != MAP_FAILED);
+        CHECK(mmap(NULL, 24 << 20, PROT_READ, MAP_SHARED, named, 0) != MAP_FAILED);
+        CHECK(disk < 0 || share_some(8, disk) != MAP_FAILED);
+        return 0;
+}
+
+/* ---- high water, and how full the heap is ---- */
+
+static NOINLINE void *hold_for_a_while(size_t size)
+{
+        void *at = keep(malloc(size));
+        __asm__ volatile("" ::: "memory");
+        return at;
+}
+
+static int tides(void)
+{
+        void *at[10];
+        for (int round = 0; round < 3; round++) {
+                for (int i = 0; i < 10; i++)
+                        at[i] = hold_for_a_while(4 << 20);
+                for (int i = 0; i < 10; i++)
+                        free(at[i]);
+        }
+        keep(hold_for_a_while(8 << 20));
+        return 0;
+}
+
+/* Three of four blocks are given back, and malloc cannot give them to the kernel. By then it has
+ * been asked once, and is asked again after two seconds. */
+static int holes(void)
+{
+        enum { BLOCKS = 200000 };
+        void **at = calloc(BLOCKS, sizeof *at);
+        CHECK(at);
+        for (int i = 0; i < BLOCKS; i++)
+                at[i] = malloc(400);
+        for (int i = 0; i < BLOCKS; i++)
+                if (i % 4 != 0)
+                        free(at[i]);
+        usleep(2100000);
+        if (getenv("BY_STEP") && antifreeze_step)
+                antifreeze_step();
+        else
+                keep(malloc(2 << 20));
+        return 0;
+}
+
 static int steps(void)
 {
         keep(malloc(16 << 20));
@@ -395,6 +450,7 @@ int main(int argc, char **argv)
                 {"truth", truth},
                 {"killed", killed},
                 {"forks", forks},
+                {"crowd", crowd},
                 {"clones", clones},
                 {"vforks", vforks},
                 {"threads", threads},
@@ -402,9 +458,13 @@ int main(int argc, char **argv)
                 {"coroutines", coroutines},
                 {"coroutine_threads", coroutine_threads},
                 {"deep", deep},
+                {"wild", wild},
                 {"plugins", plugins},
                 {"edges", edges},
                 {"maps", maps},
+                {"shares", shares},
+                {"tides", tides},
+                {"holes", holes},
                 {"steps", steps},
                 {"pinned", pinned},
                 {"inert", inert},
