@@ -3,9 +3,9 @@
 /* Names and lines of native code, from the files of programs and libraries: a path and an address
  * in it become a function, a file and a line, and what was inlined there.
  *
- * It is elfutils' work (libdw), loaded at the first question and only where the build had its
- * header. It allocates and reads files as large as they are: for a process of its own that may be
- * killed. Symbol files that lie elsewhere, perhaps on a server, are not asked for.
+ * Functions are read from the file's own table (elf_symbols.h), lines by libdw where there are any
+ * (symbol_lines.h). Allocates, and reads files as large as they are: for a process of its own that
+ * may be killed. Symbol files that lie elsewhere, perhaps on a server, are not asked for.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ struct afz_symbol {
 
 struct afz_symbols;
 
-/* -ENOTSUP: this build, or this machine, has no libdw; -ENOMEM. */
+/* -ENOMEM. */
 int afz_symbols_new(struct afz_symbols **ret);
 void afz_symbols_free(struct afz_symbols *symbols); /* NULL is fine */
 

@@ -16,21 +16,24 @@ static int read_file(const struct afz_env *env, pid_t pid, pid_t tid, const char
         return r < 0 ? r : afz_env_read_head(env, AFZ_ROOT_PROC, path, buf, cap, ret);
 }
 
+static bool take_word(struct afz_span *text, uint64_t *ret)
+{
+        return afz_span_take_prefix(text, " 0x") == 0 && afz_span_take_hex(text, ret) == 0;
+}
+
 void afz_thread_call_parse(struct afz_span text, struct afz_thread_look *ret)
 {
         struct afz_thread_look got = *ret;
-        ret->in_call = false;
-        if (afz_span_take_i64(&text, &got.call) < 0 || got.call < 0)
-                return; /* "running"; -1: it sleeps, but in no call */
-        uint64_t *word[AFZ_SYSCALL_ARGS + 2];
-        for (size_t i = 0; i < AFZ_SYSCALL_ARGS; i++)
-                word[i] = &got.arg[i];
-        word[AFZ_SYSCALL_ARGS] = &got.sp;
-        word[AFZ_SYSCALL_ARGS + 1] = &got.pc;
-        for (size_t i = 0; i < AFZ_COUNT_OF(word); i++)
-                if (afz_span_take_prefix(&text, " 0x") < 0 || afz_span_take_hex(&text, word[i]) < 0)
+        ret->in_call = ret->placed = false;
+        if (afz_span_take_i64(&text, &got.call) < 0)
+                return;              /* "running" */
+        got.in_call = got.call >= 0; /* -1: it stands, but in no call, and has no arguments */
+        for (size_t i = 0; i < AFZ_SYSCALL_ARGS && got.in_call; i++)
+                if (!take_word(&text, &got.arg[i]))
                         return;
-        got.in_call = true;
+        got.placed = take_word(&text, &got.sp) && take_word(&text, &got.pc);
+        if (!got.placed)
+                return;
         *ret = got;
 }
 

@@ -25,15 +25,16 @@ struct afz_thread_look {
         bool in_call; /* it waits in a system call, and these are known */
         int64_t call; /* its number on this machine */
         uint64_t arg[AFZ_SYSCALL_ARGS];
-        uint64_t sp, pc; /* of the program, where it called */
+        bool placed;     /* it stands, and this is where: it called, or is held there */
+        uint64_t sp, pc; /* of the program */
 };
 
 /* All of them, the main thread first, at most cap; returns how many. -ESRCH: the process is gone.
  */
 int afz_threads_look(const struct afz_env *env, pid_t pid, struct afz_thread_look *ret, size_t cap);
 
-/* One line of /proc/PID/task/TID/syscall into in_call, call, arg, sp and pc; "running" and garbage
- * leave in_call false. Pure. */
+/* One line of /proc/PID/task/TID/syscall into in_call, call, arg, placed, sp and pc; "running" and
+ * garbage leave in_call and placed false. Pure. */
 void afz_thread_call_parse(struct afz_span text, struct afz_thread_look *ret);
 
 /* "futex", "poll", ... of those in which threads wait; NULL: another one. */
