@@ -1,55 +1,11 @@
 /* The keeper's reading of books that somebody may have written anything into. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "keeper_book.h"
+#include "book_fixture.h"
+#include "keeper_blocks.h"
+#include "keeper_inside.h"
 #include "keeper_names.h"
-#include "keeper_resident.h"
-#include "keeper_sites.h"
-
-static int make(void **state)
-{
-        *state = calloc(1, AFZ_BOOK_BYTES);
-        return *state ? 0 : -1;
-}
-
-static int drop(void **state)
-{
-        free(*state);
-        return 0;
-}
-
-static uint64_t python(uint32_t line, uint32_t file, uint32_t function)
-{
-        return AFZ_FRAME_PYTHON | (uint64_t)line << 36 | (uint64_t)(file / 4) << 18 | function / 4;
-}
-
-/* A whole site at a place: load() of train.py, called by main(). */
-static void write_site(struct afz_book *b, unsigned place)
-{
-        struct afz_book_site *s = &b->site[place];
-        strcpy(b->texts, "?");
-        strcpy(b->texts + 4, "/home/me/train.py");
-        strcpy(b->texts + 24, "load");
-        strcpy(b->texts + 32, "main");
-        b->frame[0] = python(33, 4, 24);
-        b->frame[1] = python(40, 4, 32);
-        s->frame = 0;
-        s->frames = 2;
-        s->first_ns = 1000;
-        s->live_bytes = 5 << 20;
-        s->live_blocks = 5;
-        s->total_bytes = 9 << 20;
-        s->kind = AFZ_SITE_HEAP;
-}
 
 static void test_whole(void **state)
 {
@@ -129,16 +85,6 @@ static void test_texts(void **state)
         assert_string_equal(afz_book_text(b, 8, text), "?");
 }
 
-static void set_module(struct afz_book *b, unsigned at, uint64_t base, uint64_t since_ns,
-                       const char *path)
-{
-        b->module[at].end = base + 0x1000;
-        b->module[at].shift = base;
-        b->module[at].since_ns = since_ns;
-        strcpy(b->module[at].path, path);
-        b->module[at].base = base;
-}
-
 static void test_modules(void **state)
 {
         struct afz_book *b = *state;
@@ -162,145 +108,119 @@ static void test_modules(void **state)
         assert_int_equal(place.build_id_bytes, AFZ_BOOK_BUILD_ID);
 }
 
-static void test_large_blocks(void **state)
+static void test_live_blocks(void **state)
 {
         struct afz_book *b = *state;
-        struct afz_book_large block;
-        unsigned cursor = 0, found = 0;
+        struct afz_book_live block;
+        unsigned cursor = 0;
         uint64_t mega = (UINT64_C(1) << 20) >> 4;
         b->address[0] = 1; /* being filled */
         b->block[0].site_size = AFZ_BLOCK_LARGE | mega;
         b->address[5] = 0x7000;
         b->block[5].site_size = AFZ_BLOCK_LARGE | UINT64_C(3) << 48 | mega;
+        b->block[5].weight_bytes = UINT64_MAX; /* nobody has that much */
+        b->block[5].born = UINT64_C(7) << 32 | 9;
         b->address[6] = 0x8000; /* estimated, not counted */
-        b->block[6].site_size = UINT64_C(3) << 48 | mega;
+        b->block[6].site_size = UINT64_C(3) << 48 | 1;
+        b->block[6].weight_bytes = 1 << 20;
         b->address[7] = 0x9000; /* no such site */
         b->block[7].site_size = AFZ_BLOCK_LARGE | UINT64_C(0x7fff) << 48 | mega;
         b->address[8] = UINT64_MAX - 5; /* beyond the end of all memory */
         b->block[8].site_size = AFZ_BLOCK_LARGE | mega;
         b->address[9] = 0xa000;
         b->block[9].site_size = AFZ_BLOCK_LARGE; /* of no bytes */
-        for (; afz_book_next_large(b, &cursor, &block); found++) {
-                assert_int_equal(block.at, 0x7000);
-                assert_int_equal(block.bytes, 1 << 20);
-                assert_int_equal(block.site, 3);
-        }
-        assert_int_equal(found, 1);
+        assert_true(afz_book_next_live(b, &cursor, &block));
+        assert_int_equal(block.at, 0x7000);
+        assert_int_equal(block.bytes, 1 << 20);
+        assert_int_equal(block.weight_bytes, 0);
+        assert_int_equal(block.site, 3);
+        assert_int_equal(block.born_step, 7);
+        assert_int_equal(block.born_s, 9);
+        assert_true(block.large);
+        assert_true(afz_book_next_live(b, &cursor, &block));
+        assert_int_equal(block.at, 0x8000);
+        assert_int_equal(block.weight_bytes, 1 << 20);
+        assert_false(block.large);
+        assert_false(afz_book_next_live(b, &cursor, &block));
 }
 
-/* Of two processes that stand at the same lines, one site; names in any order of the texts. */
-static void test_one_site_for_all(void **state)
-{
-        struct afz_book *b = *state, *other = calloc(1, AFZ_BOOK_BYTES);
-        struct afz_book_look look;
-        struct afz_sites *sites;
-        char stack[AFZ_SITE_STACK_CAP];
-        write_site(b, 7);
-        write_site(other, 9);
-        strcpy(other->texts + 400, "load");
-        other->frame[100] = python(33, 4, 400);
-        other->frame[101] = python(40, 4, 32);
-        other->site[9].frame = 100;
-        assert_int_equal(afz_sites_new(&sites), 0);
-        assert_true(afz_book_look(b, 7, true, &look));
-        uint32_t number = afz_sites_number(sites, b, &look);
-        assert_int_not_equal(number, 0);
-        assert_true(afz_book_look(other, 9, true, &look));
-        assert_int_equal(afz_sites_number(sites, other, &look), number);
-        look.kind = AFZ_SITE_OBJECT;
-        assert_int_not_equal(afz_sites_number(sites, other, &look), number);
-        look.kind = AFZ_SITE_HEAP;
-        look.frame[1] = python(41, 4, 32);
-        assert_int_not_equal(afz_sites_number(sites, other, &look), number);
-
-        afz_sites_begin(sites);
-        afz_sites_add(sites, number, &(struct afz_site_count){.live_bytes = 3, .total_bytes = 4});
-        afz_sites_add(sites, number, &(struct afz_site_count){.live_bytes = 5, .total_bytes = 6});
-        struct afz_site *site = &sites->site[number];
-        assert_int_equal(site->now.live_bytes, 8);
-        assert_int_equal(site->processes, 2);
-        afz_sites_gone(sites, number, 6);
-        afz_sites_begin(sites);
-        assert_int_equal(site->now.total_bytes, 6);
-        assert_int_equal(site->now.live_bytes, 0);
-
-        afz_site_set_name(sites, site, NULL, stack);
-        assert_string_equal(site->name, "train.py:33 in load()");
-        assert_string_equal(site->where, "/home/me/train.py:33");
-        assert_string_equal(site->function, "load");
-        assert_string_equal(stack, "train.py:33 in load()\ntrain.py:40 in main()");
-        afz_sites_free(sites);
-        free(other);
-}
-
-static void name_one(struct afz_book *b, const uint64_t *frame, unsigned frames, char *ret,
-                     size_t cap)
-{
-        struct afz_book_look look = {.kind = AFZ_SITE_HEAP, .first_ns = 1000, .frames = frames};
-        struct afz_sites *sites;
-        char stack[AFZ_SITE_STACK_CAP];
-        memcpy(look.frame, frame, frames * sizeof *frame);
-        assert_int_equal(afz_sites_new(&sites), 0);
-        uint32_t number = afz_sites_number(sites, b, &look);
-        afz_site_set_name(sites, &sites->site[number], NULL, stack);
-        snprintf(ret, cap, "%s", sites->site[number].name);
-        afz_sites_free(sites);
-}
-
-/* Which frame a site is called by. */
-static void test_names(void **state)
+/* How old what is live is, by weight; a block that is younger than now is new. */
+static void test_ages(void **state)
 {
         struct afz_book *b = *state;
-        char name[96];
-        static const char *const texts[] = {
-                "/home/me/train.py",
-                "/usr/lib/python3/dist-packages/numpy/core/numeric.py",
-                "/usr/lib/python3.11/json/decoder.py",
-                "<string>",
-                "<module>",
-                "outer.<locals>.inner",
-                "step.<locals>.<listcomp>",
-                "ones",
-        };
-        enum {
-                USER = 4,
-                LIBRARY = 260,
-                STANDARD = 516,
-                TEXT = 772,
-                MODULE = 1028,
-                INNER = 1284,
-                LIST = 1540,
-                ONES = 1796
-        };
-        for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++)
-                strcpy(b->texts + 4 + i * 256, texts[i]);
-        set_module(b, 0, 0x10000, 10, "/usr/lib/x86_64-linux-gnu/libc.so.6");
-        set_module(b, 1, 0x20000, 10, "/home/me/trainer");
-        set_module(b, 2, 0x30000, 10, "/usr/lib/x86_64-linux-gnu/libblas.so.3");
-        b->modules = 3;
-        const struct {
-                uint64_t frame[4];
-                unsigned frames;
-                const char *name;
+        struct afz_block_sums *sums = calloc(1, sizeof *sums);
+        const struct afz_block_clock clock = {.age_s = 100, .step = 50};
+        unsigned reads = 0;
+        static const struct {
+                uint64_t weight, step, s;
+        } blocks[] = {{3000, 10, 20}, {1000, 50, 100}, {1000, UINT32_MAX, UINT32_MAX}};
+        for (unsigned i = 0; i < 3; i++) {
+                b->address[i] = 0x1000 * (i + 1);
+                b->block[i].site_size = UINT64_C(4) << 48 | 1;
+                b->block[i].weight_bytes = blocks[i].weight;
+                b->block[i].born = blocks[i].step << 32 | blocks[i].s;
+        }
+        afz_blocks_look(sums, b, &clock, NULL, &reads);
+        assert_true((uint64_t)sums->bytes[4] == 5000);
+        assert_true((uint64_t)sums->bytes_s[4] == 3000 * 80);
+        assert_true((uint64_t)sums->bytes_steps[4] == 3000 * 40);
+        assert_true((uint64_t)sums->bytes[5] == 0);
+        free(sums);
+}
+
+/* The marks are read, checked, and set to what is live. */
+static void test_water(void **state)
+{
+        struct afz_book *b = *state;
+        struct afz_book_site *s = &b->site[7];
+        static const struct {
+                uint64_t high, low, ret_high, ret_low;
         } cases[] = {
-                {{python(5, LIBRARY, ONES), python(9, USER, MODULE)}, 2, "train.py:9"},
-                {{python(5, USER, INNER), python(9, USER, MODULE)}, 2, "train.py:5 in inner()"},
-                {{python(5, USER, LIST)}, 1, "train.py:5 in step()"},
-                {{python(5, STANDARD, ONES)}, 1, "decoder.py:5 in ones()"},
-                {{python(1, TEXT, MODULE)}, 1, "<string>:1"},
-                {{python(1, TEXT, MODULE), python(7, STANDARD, ONES)}, 2, "decoder.py:7 in ones()"},
-                {{0x10010, 0x30010, 0x20010}, 3, "trainer+0x10"},
-                {{0x10010, 0x30010}, 2, "libblas.so.3+0x10"},
-                {{0x10010, python(9, USER, ONES)}, 2, "train.py:9 in ones()"},
-                {{0x20010, python(9, USER, ONES)}, 2, "train.py:9 in ones()"},
-                {{0x20010, python(5, LIBRARY, ONES)}, 2, "trainer+0x10"},
-                {{0x99999}, 1, "code that was made at run time"},
-                {{0}, 0, "places that could not be told"},
+                {900, 100, 900, 100}, {500, 500, 500, 500},
+                {0, 0, 500, 0},                                         /* never set */
+                {400, 600, 500, 500}, {UINT64_MAX, UINT64_MAX, 500, 0}, /* no such figures */
         };
         for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-                name_one(b, cases[i].frame, cases[i].frames, name, sizeof name);
-                assert_string_equal(name, cases[i].name);
+                uint64_t high, low;
+                s->high_bytes = cases[i].high;
+                s->low_bytes = cases[i].low;
+                afz_book_water(b, 7, 500, &high, &low);
+                assert_int_equal(high, cases[i].ret_high);
+                assert_int_equal(low, cases[i].ret_low);
+                assert_int_equal(s->high_bytes, 500);
+                assert_int_equal(s->low_bytes, 500);
         }
+}
+
+static void test_inside(void **state)
+{
+        struct afz_book *b = *state;
+        struct afz_inside in = {0};
+        b->step = 12;
+        b->wait_ns = 34;
+        b->live_bytes = 1000;
+        b->high_bytes = 4000;
+        b->heap_taken_bytes = 700;
+        b->heap_used_bytes = 800; /* more than was taken */
+        afz_inside_look(&in, b);
+        assert_int_equal(in.now.step, 12);
+        assert_false(in.now.heap_known);
+        b->heap_ns = 1;
+        b->high_bytes = 4000;
+        afz_inside_look(&in, b);
+        afz_inside_there(&in, 600, 1000);
+        assert_int_equal(in.now.high_bytes, 3600);
+        assert_int_equal(in.live_bytes, 600);
+        assert_true(in.now.heap_known);
+        assert_int_equal(in.now.heap_used_bytes, 700);
+        assert_int_equal(b->high_bytes, 1000);
+        b->step = 3; /* no clock runs back */
+        b->wait_ns = 0;
+        b->heap_taken_bytes = UINT64_MAX;
+        afz_inside_look(&in, b);
+        assert_int_equal(in.now.step, 12);
+        assert_int_equal(in.now.wait_ns, 34);
+        assert_false(in.now.heap_known);
 }
 
 /* Noise from a fixed generator in all of a book: every index is checked, every text ends. */
@@ -308,7 +228,7 @@ static void test_noise(void **state)
 {
         struct afz_book *b = *state;
         struct afz_book_look look;
-        struct afz_book_large block;
+        struct afz_book_live block;
         struct afz_sites *sites;
         char stack[AFZ_SITE_STACK_CAP], words[192];
         uint64_t word = 88172645463325252;
@@ -325,7 +245,7 @@ static void test_noise(void **state)
                         if (i % 8 == 0 && afz_book_look(b, i, true, &look))
                                 (void)afz_sites_number(sites, b, &look);
                 }
-                for (unsigned cursor = 0; afz_book_next_large(b, &cursor, &block);)
+                for (unsigned cursor = 0; afz_book_next_live(b, &cursor, &block);)
                         assert_true(block.site < AFZ_BOOK_SITES);
                 afz_book_words(b->why, sizeof words, words);
                 assert_true(strlen(words) < sizeof words);
@@ -344,6 +264,8 @@ static void test_resident(void **state)
 {
         struct afz_book *b = *state;
         struct afz_resident *r = calloc(1, sizeof *r);
+        struct afz_block_sums *sums = calloc(1, sizeof *sums);
+        const struct afz_block_clock clock = {0};
         const size_t bytes = 64 << 20;
         unsigned reads = 1000;
         char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -355,28 +277,35 @@ static void test_resident(void **state)
         afz_resident_open(r, getpid());
         assert_true(r->share[5] > 0.99f && r->share[6] > 0.99f);
         if (r->fd >= 0) { /* a sandbox may refuse it */
-                afz_resident_look(r, b, &reads);
+                afz_blocks_look(sums, b, &clock, r, &reads);
                 assert_true(r->share[5] > 0.4f && r->share[5] < 0.6f);
                 assert_true(r->share[6] > 0.99f);
                 assert_true(reads < 1000);
                 reads = 3; /* not enough for one block: what was known stays */
                 memset(map, 1, bytes);
-                afz_resident_look(r, b, &reads);
+                afz_blocks_look(sums, b, &clock, r, &reads);
                 assert_true(r->share[5] < 0.6f);
         }
         afz_resident_close(r);
         munmap(map, bytes);
+        free(sums);
         free(r);
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
         const struct CMUnitTest tests[] = {
-                TEST(test_whole),    TEST(test_hostile_sites),    TEST(test_figures_are_sane),
-                TEST(test_texts),    TEST(test_modules),          TEST(test_large_blocks),
-                TEST(test_names),    TEST(test_one_site_for_all), TEST(test_noise),
-                TEST(test_resident),
+                BOOK_TEST(test_whole),
+                BOOK_TEST(test_hostile_sites),
+                BOOK_TEST(test_figures_are_sane),
+                BOOK_TEST(test_texts),
+                BOOK_TEST(test_modules),
+                BOOK_TEST(test_live_blocks),
+                BOOK_TEST(test_ages),
+                BOOK_TEST(test_water),
+                BOOK_TEST(test_inside),
+                BOOK_TEST(test_noise),
+                BOOK_TEST(test_resident),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,24 @@ pid_t afz_keeper_pid(const struct afz_keeper *keeper)
         return keeper ? keeper->pid : 0;
 }
 
+void afz_keeper_look_now(struct afz_keeper *keeper)
+{
+        if (!keeper || keeper->word_fd < 0)
+                return;
+        atomic_fetch_add(&keeper->shared->asked, 1);
+        /* With no room for it there are others, which are not read yet. */
+        (void)send(keeper->word_fd, "l", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool afz_keeper_looked(const struct afz_keeper *keeper)
+{
+        if (!keeper || keeper->word_fd < 0)
+                return true;
+        struct pollfd p = {.fd = keeper->word_fd, .events = POLLIN};
+        return atomic_load(&keeper->shared->looked) == atomic_load(&keeper->shared->asked) ||
+               poll(&p, 1, 0) != 0; /* it is gone */
+}
+
 /* The end of our stream, even where a fork of ours still holds the descriptor. */
 void afz_keeper_dismiss(struct afz_keeper *keeper)
 {

@@ -2,8 +2,9 @@
 #define AFZ_KEEPER_H
 /* The keeper: a helper process that hands books (wire.h) to the probes in the job's processes,
  * reads all of them once a second, adds up what each line of the program holds, and puts the
- * largest into the recording (AFZ_KIND_SITE). What is in a book when its process is killed is read
- * after that.
+ * largest into the recording (AFZ_KIND_SITE), with what processes tell of themselves
+ * (AFZ_KIND_INSIDE). What is in a book when its process is killed is read after that. Who asks is
+ * told how it stands (keeper_ask.h).
  *
  * Books are memory of the keeper's: made before they are asked for, so that a program need not wait
  * and the job is not charged. It believes nothing that is in them, gives them only to processes of
@@ -30,6 +31,13 @@ struct afz_keeper_size {
 int afz_keeper_start(const char *path, const struct afz_keeper_size *size,
                      struct afz_recorder *recorder, struct afz_keeper **ret);
 pid_t afz_keeper_pid(const struct afz_keeper *keeper); /* 0: there is none */
+
+/* A look at once, for who is about to stop the job: asks for it, and does not wait. From when
+ * afz_keeper_looked() is true, what each line held since this was asked is where it outlives job,
+ * keeper and guard: some milliseconds later, more where names are new. True also where there is no
+ * keeper (any more): nobody need wait for it. Neither blocks nor allocates. */
+void afz_keeper_look_now(struct afz_keeper *keeper);
+bool afz_keeper_looked(const struct afz_keeper *keeper);
 
 /* Tells it to take a last look and to end; does not wait. NULL is fine in all of these. */
 void afz_keeper_dismiss(struct afz_keeper *keeper);

@@ -16,7 +16,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 #define LOAD(member) atomic_load_explicit(&(member), memory_order_relaxed)
 
 /* What is not atomic in the book may change while we look: read once, and then only the copy. */
-#define ONCE(member) (*(const volatile typeof(member) *)&(member))
+#define ONCE(member) (*(const volatile __typeof__(member) *)&(member))
 
 bool afz_book_look(const struct afz_book *book, unsigned place, bool stack,
                    struct afz_book_look *ret)
@@ -93,21 +93,60 @@ bool afz_book_place(const struct afz_book *book, uint64_t address, uint64_t firs
         return found;
 }
 
-bool afz_book_next_large(const struct afz_book *book, unsigned *cursor, struct afz_book_large *ret)
+bool afz_book_next_live(const struct afz_book *book, unsigned *cursor, struct afz_book_live *ret)
 {
         while (*cursor < AFZ_BOOK_BLOCKS) {
                 unsigned i = (*cursor)++;
                 uint64_t at = LOAD(book->address[i]);
                 if (at <= 1)
                         continue;
-                uint64_t word = ONCE(book->block[i].site_size);
+                uint64_t word = ONCE(book->block[i].site_size), born = ONCE(book->block[i].born);
                 uint64_t bytes = AFZ_BLOCK_BYTES(word);
                 uint32_t site = AFZ_BLOCK_SITE(word);
-                if (!(word & AFZ_BLOCK_LARGE) || site >= AFZ_BOOK_SITES || bytes == 0 ||
-                    bytes >= AFZ_BOOK_SANE || at > UINT64_MAX - bytes)
+                if (site >= AFZ_BOOK_SITES || bytes == 0 || bytes >= AFZ_BOOK_SANE ||
+                    at > UINT64_MAX - bytes)
                         continue;
-                *ret = (struct afz_book_large){.at = at, .bytes = bytes, .site = site};
+                *ret = (struct afz_book_live){
+                        .at = at,
+                        .bytes = bytes,
+                        .weight_bytes = sane(ONCE(book->block[i].weight_bytes)),
+                        .site = site,
+                        .born_step = (uint32_t)(born >> 32),
+                        .born_s = (uint32_t)born,
+                        .large = word & AFZ_BLOCK_LARGE,
+                };
                 return true;
         }
         return false;
+}
+
+/* The mark as it was, set to what is live now. Between the two, the probe may move what is live and
+ * not the mark: then it is less sharp by that one block. */
+static uint64_t take_mark(_Atomic uint64_t *mark, uint64_t live)
+{
+        return sane(atomic_exchange_explicit(mark, live, memory_order_relaxed));
+}
+
+void afz_book_water(struct afz_book *book, unsigned place, uint64_t live, uint64_t *ret_high,
+                    uint64_t *ret_low)
+{
+        struct afz_book_site *s = &book->site[place % AFZ_BOOK_SITES];
+        uint64_t high = take_mark(&s->high_bytes, live), low = take_mark(&s->low_bytes, live);
+        *ret_high = high > live ? high : live;
+        *ret_low = least(low, live);
+}
+
+void afz_book_inside(struct afz_book *book, struct afz_book_inside *ret)
+{
+        uint64_t live = sane(LOAD(book->live_bytes)), high = take_mark(&book->high_bytes, live);
+        uint64_t taken = sane(LOAD(book->heap_taken_bytes));
+        *ret = (struct afz_book_inside){
+                .step = sane(LOAD(book->step)),
+                .wait_ns = sane(LOAD(book->wait_ns)),
+                .live_bytes = live,
+                .high_bytes = high > live ? high : live,
+                .heap_known = LOAD(book->heap_ns) > 0 && taken > 0,
+                .heap_taken_bytes = taken,
+                .heap_used_bytes = least(sane(LOAD(book->heap_used_bytes)), taken),
+        };
 }

@@ -43,11 +43,28 @@ struct afz_book_place {
 bool afz_book_place(const struct afz_book *book, uint64_t address, uint64_t first_ns,
                     struct afz_book_place *ret);
 
-/* A large block, for who asks the kernel how much of it is there. Starts with *cursor = 0. */
-struct afz_book_large {
-        uint64_t at, bytes;
+/* A sampled block that is live; sites are in range, and [at, at + bytes) lies in memory. Starts
+ * with *cursor = 0. */
+struct afz_book_live {
+        uint64_t at, bytes, weight_bytes;
         uint32_t site;
+        uint32_t born_step, born_s; /* since the book was opened */
+        bool large;                 /* counted, not estimated */
 };
-bool afz_book_next_large(const struct afz_book *book, unsigned *cursor, struct afz_book_large *ret);
+bool afz_book_next_live(const struct afz_book *book, unsigned *cursor, struct afz_book_live *ret);
+
+/* The most and the least that a site's live bytes were since this was last called: not less and not
+ * more than `live`, which it has now. */
+void afz_book_water(struct afz_book *book, unsigned place, uint64_t live, uint64_t *ret_high,
+                    uint64_t *ret_low);
+
+/* What a process tells of itself; 0: it does not. */
+struct afz_book_inside {
+        uint64_t step, wait_ns;
+        uint64_t live_bytes, high_bytes; /* the most since this was last called; not below live */
+        bool heap_known;
+        uint64_t heap_taken_bytes, heap_used_bytes; /* the second is never more */
+};
+void afz_book_inside(struct afz_book *book, struct afz_book_inside *ret);
 
 #endif

@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "fds.h"
+#include "keeper_ask.h"
 
 /* A probe connects and asks in one breath; whoever does not keeps all others waiting. */
 enum { ASK_MS = 20 };
 
-static int make(pid_t pid, uint64_t mean_bytes, struct afz_book **ret)
+static int make(const struct afz_hand *hand, struct afz_book **ret)
 {
         int fd = memfd_create("antifreeze-book", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
         if (fd < 0)
@@ -32,8 +33,9 @@ static int make(pid_t pid, uint64_t mean_bytes, struct afz_book **ret)
                 return err;
         }
         book->magic = AFZ_BOOK_MAGIC;
-        book->mean_bytes = mean_bytes;
-        book->pid = (uint32_t)pid;
+        book->mean_bytes = hand->mean_bytes;
+        book->pid = (uint32_t)hand->pid;
+        book->looker_pid = (uint32_t)hand->looker_pid;
         *ret = book;
         return fd;
 }
@@ -61,7 +63,8 @@ static int check(int fd, pid_t *ret_pid, struct afz_book_wish *ret)
                 return -EPERM;
         if (poll(&p, 1, ASK_MS) <= 0 ||
             recv(fd, ret, sizeof *ret, MSG_DONTWAIT | MSG_TRUNC) != (ssize_t)sizeof *ret ||
-            ret->magic != AFZ_BOOK_MAGIC || ret->version != AFZ_BOOK_VERSION)
+            (ret->magic != AFZ_BOOK_MAGIC && ret->magic != afz_keeper_ask_magic) ||
+            ret->version != AFZ_BOOK_VERSION)
                 return -EPROTO;
         ret->program[sizeof ret->program - 1] = '\0';
         *ret_pid = who.pid;
@@ -101,10 +104,10 @@ static int send_fd(int to, int fd)
         return n == 1 ? 0 : n < 0 ? -errno : -EIO;
 }
 
-int afz_hand_over(int fd, pid_t pid, uint64_t mean_bytes, struct afz_book **ret, int *ret_fd)
+int afz_hand_over(int fd, const struct afz_hand *hand, struct afz_book **ret, int *ret_fd)
 {
         struct afz_book *book = NULL;
-        int memory = make(pid, mean_bytes, &book);
+        int memory = make(hand, &book);
         int r = memory < 0 ? memory : send_fd(fd, memory);
         if (r < 0) {
                 if (memory >= 0) {

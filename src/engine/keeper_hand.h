@@ -10,13 +10,20 @@
 
 #include "wire.h"
 
-/* The next who asks, on a socket that does not block: the connection, who it is and what it wishes.
+/* The next who asks, on a socket that does not block: the connection, who it is and what it wishes:
+ * a book, or (keeper_ask.h) an answer.
  * -EAGAIN: nobody; -EPERM, -EPROTO: one who gets nothing (the connection is closed). */
 int afz_hand_accept(int listen_fd, pid_t *ret_pid, struct afz_book_wish *ret);
 
+/* What stands in a book from the beginning; see there. */
+struct afz_hand {
+        pid_t pid, looker_pid;
+        uint64_t mean_bytes;
+};
+
 /* Makes a book and hands it over: it is that process's from here on. Its descriptor stays ours,
  * too. */
-int afz_hand_over(int fd, pid_t pid, uint64_t mean_bytes, struct afz_book **ret, int *ret_fd);
+int afz_hand_over(int fd, const struct afz_hand *hand, struct afz_book **ret, int *ret_fd);
 
 /* Takes the memory for all of it; the descriptor is closed. */
 int afz_book_fill(int *fd);

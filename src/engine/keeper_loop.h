@@ -15,10 +15,12 @@ enum { AFZ_KEEPER_DEATHS = 16 };
 struct afz_keeper_shared {
         _Atomic int32_t inside[AFZ_KEEPER_DEATHS]; /* pids that died in the middle of the probe */
         _Atomic uint32_t deaths;
+        _Atomic uint32_t asked, looked; /* looks that were asked for, and the last one taken */
 };
 
 struct afz_keeper_order {
-        int listen_fd, word_fd; /* the second ends when the guard lets go */
+        int listen_fd, word_fd; /* of the second: a byte asks for a look, and it ends when
+                                   the guard lets go */
         pid_t guard;
         struct afz_keeper_size size;
         struct afz_keeper_shared *shared;

@@ -14,7 +14,7 @@ struct line {
         const char *function;
         uint64_t at; /* line; without a file: the address */
         enum afz_frame_owner owner;
-        bool python;
+        bool python, of_program; /* the second: see program_of() */
 };
 
 static const char *base_name(const char *path)
@@ -51,6 +51,27 @@ static void put_function(const char *function, char *buf, size_t cap)
                 snprintf(buf, cap, "%.*s()", (int)n, function);
 }
 
+/* The user's own files go by their name; those of libraries by where they are in the package
+ * ("torch/nn/modules/module.py", "python3.11/json/decoder.py") or by their folder, so that a reader
+ * of stacks can tell whose code it is (src/view/stacks.h). */
+static const char *short_file(const struct line *l)
+{
+        const char *name = base_name(l->file), *folder = name;
+        size_t package = afz_frame_package(l->file);
+        if (l->owner != AFZ_FRAME_OF_LIBRARY || name == l->file)
+                return name;
+        if (l->python && package > 0) {
+                folder = l->file + package - 1;
+        } else if (l->python && (folder = strstr(l->file, "/lib/python"))) {
+                return folder + strlen("/lib/");
+        } else {
+                folder = name - 1;
+        }
+        while (folder > l->file && folder[-1] != '/')
+                folder--;
+        return folder;
+}
+
 static void put_line(const struct line *l, char *buf, size_t cap)
 {
         char function[112] = "";
@@ -58,7 +79,7 @@ static void put_line(const struct line *l, char *buf, size_t cap)
         if (named)
                 put_function(l->function, function, sizeof function);
         if (l->file[0] && l->at > 0)
-                snprintf(buf, cap, "%s:%llu%s%s", base_name(l->file), (unsigned long long)l->at,
+                snprintf(buf, cap, "%s:%llu%s%s", short_file(l), (unsigned long long)l->at,
                          named ? " in " : "", function);
         else if (l->file[0] || named)
                 snprintf(buf, cap, "%s%s%s", function, named ? " in " : "",
@@ -69,14 +90,15 @@ static void put_line(const struct line *l, char *buf, size_t cap)
                 snprintf(buf, cap, "code that was made at run time");
 }
 
-/* Python before native, the user's before libraries': who comes first is who can be told best. */
+/* Python before native, the user's before libraries': who comes first is who can be told best. A
+ * program that is itself an installed package comes after all that the user has elsewhere. */
 static int rank_of(const struct line *l)
 {
         switch (l->owner) {
         case AFZ_FRAME_OF_USER:
-                return l->python ? 5 : 4;
+                return l->python ? 6 : 5;
         case AFZ_FRAME_OF_LIBRARY:
-                return l->python ? 3 : 2;
+                return l->of_program ? 4 : l->python ? 3 : 2;
         default:
                 return 1;
         }
@@ -112,25 +134,79 @@ static void take_line(struct words *w, const struct line *l)
         afz_span_copy(afz_span_str(l->function), w->site->function, sizeof w->site->function);
 }
 
+static const char *file_at(const struct afz_sites *sites, const struct afz_site *site, unsigned at)
+{
+        return site->frame[at].python ? sites->name[site->frame[at].file].text : "";
+}
+
+/* The folder of the package that was started by its name (python -m, or the script that pip
+ * writes): its frame is the outermost but for what started it. "": there is none. */
+static struct afz_span program_of(const struct afz_sites *sites, const struct afz_site *site)
+{
+        bool started = false;
+        for (unsigned i = site->frames; i-- > 0;) {
+                const char *file = file_at(sites, site, i);
+                if (afz_frame_is_start(file))
+                        started = true;
+                else
+                        return (struct afz_span){file, started ? afz_frame_package(file) : 0};
+        }
+        return (struct afz_span){"", 0};
+}
+
+static bool is_in(struct afz_span folder, const char *file)
+{
+        return folder.n > 0 && strncmp(file, folder.p, folder.n) == 0;
+}
+
 /* Code from a text ("<string>") is the user's if they ran it. Libraries make classes so: then the
  * line in them that did says more. */
 static enum afz_frame_owner owner_of(const struct afz_sites *sites, const struct afz_site *site,
                                      unsigned at)
 {
-        const struct afz_site_frame *f = &site->frame[at];
-        const char *file = sites->name[f->file].text;
+        const char *file = file_at(sites, site, at);
         enum afz_frame_owner owner = afz_frame_owner_python(file);
-        if (owner != AFZ_FRAME_OF_USER || file[0] != '<' || at + 1 >= site->frames || !f[1].python)
+        if (owner != AFZ_FRAME_OF_USER || file[0] != '<' || at + 1 >= site->frames ||
+            !site->frame[at + 1].python)
                 return owner;
-        return afz_frame_owner_python(sites->name[f[1].file].text) == AFZ_FRAME_OF_USER
+        return afz_frame_owner_python(file_at(sites, site, at + 1)) == AFZ_FRAME_OF_USER
                        ? AFZ_FRAME_OF_USER
                        : AFZ_FRAME_OF_RUNTIME;
 }
 
-static void take_python(struct words *w, const struct afz_sites *sites, unsigned at)
+/* What a line's imports hold is told apart from what it holds itself. */
+uint32_t afz_site_find_line(struct afz_sites *sites, const struct afz_site *site)
+{
+        const struct afz_span program = program_of(sites, site);
+        const struct afz_site_frame *library = NULL, *own = NULL, *import = NULL;
+        for (unsigned i = 0; i < site->frames; i++) {
+                const struct afz_site_frame *f = &site->frame[i];
+                if (!f->python)
+                        continue;
+                enum afz_frame_owner owner = owner_of(sites, site, i);
+                if (owner == AFZ_FRAME_OF_USER) {
+                        const struct afz_site_frame both[] = {import ? *import : *f, *f};
+                        return afz_sites_line(sites, site->kind, both, import ? 2 : 1, NULL);
+                }
+                if (owner == AFZ_FRAME_OF_LIBRARY && !library)
+                        library = f;
+                if (!own && is_in(program, file_at(sites, site, i)))
+                        own = f;
+                if (!import && afz_frame_is_import(file_at(sites, site, i)))
+                        import = f;
+        }
+        if (import && !own) /* so deep that who began it is not in the stack any more */
+                return afz_sites_line(sites, site->kind, NULL, 0, "imports of modules");
+        if (own)
+                library = own;
+        return library ? afz_sites_line(sites, site->kind, library, 1, NULL) : 0;
+}
+
+static void take_python(struct words *w, const struct afz_sites *sites, unsigned at,
+                        struct afz_span program)
 {
         const struct afz_site_frame *f = &w->site->frame[at];
-        const char *file = sites->name[f->file].text;
+        const char *file = file_at(sites, w->site, at);
         char function[AFZ_BOOK_TEXT_CAP];
         shorten(sites->name[f->function].text, function, sizeof function);
         take_line(w, &(struct line){
@@ -140,6 +216,7 @@ static void take_python(struct words *w, const struct afz_sites *sites, unsigned
                              .at = f->at,
                              .owner = owner_of(sites, w->site, at),
                              .python = true,
+                             .of_program = is_in(program, file),
                      });
 }
 
@@ -179,16 +256,18 @@ void afz_site_set_name(const struct afz_sites *sites, struct afz_site *site,
                 [AFZ_SITE_MAP] = "mappings whose places could not be told",
                 [AFZ_SITE_OBJECT] = "Python objects whose places could not be told",
                 [AFZ_SITE_PINNED] = "pinned memory whose places could not be told",
+                [AFZ_SITE_SHARED] = "shared memory whose places could not be told",
         };
         struct words w = {.site = site, .stack = stack};
+        const struct afz_span program = program_of(sites, site);
         stack[0] = '\0';
         if (site->id == 0)
                 strcpy(site->name, "everywhere else");
-        else if (site->frames == 0)
+        else if (site->frames == 0 && site->role == AFZ_SITE_STACK)
                 strcpy(site->name, unknown[site->kind]);
         for (unsigned i = 0; i < site->frames; i++) {
                 if (site->frame[i].python)
-                        take_python(&w, sites, i);
+                        take_python(&w, sites, i, program);
                 else
                         take_native(&w, sites, &site->frame[i], symbols);
         }

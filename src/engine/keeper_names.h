@@ -12,4 +12,8 @@ enum { AFZ_SITE_STACK_CAP = 4096 }; /* of the text of a stack */
 void afz_site_set_name(const struct afz_sites *sites, struct afz_site *site,
                        struct afz_symbols *symbols, char stack[AFZ_SITE_STACK_CAP]);
 
+/* The number of the line that a stack belongs to: of the user's own, or of a library that nobody of
+ * the user's called. 0: it has no Python frame, and its names would have to be looked up first. */
+uint32_t afz_site_find_line(struct afz_sites *sites, const struct afz_site *site);
+
 #endif

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "fds.h"
@@ -10,6 +9,9 @@
 /* Of a block, so many pieces are looked at, evenly over it (one for so many pages, but some), each
  * so many pages: a program touches memory in runs. A piece is one read of some microseconds. */
 enum { FEW_PIECES = 2, PIECES = 16, PIECE_PAGES = 32, PAGES_A_PIECE = 512 };
+
+/* What most was fades, a look: memory may also be given back in part, and stay so. */
+#define FADE          0.9F
 
 #define PAGE_IS_THERE (UINT64_C(1) << 63 | UINT64_C(1) << 62) /* present, or in swap */
 
@@ -42,12 +44,15 @@ static bool look_at(int fd, uint64_t page, unsigned pages, uint64_t *asked, uint
         return true;
 }
 
-static bool look_at_block(struct afz_resident *r, const struct afz_book_large *block,
-                          uint64_t page_bytes, unsigned *reads)
+bool afz_resident_add(const struct afz_resident *r, const struct afz_book_live *block,
+                      unsigned *reads, struct afz_resident_sums *sums)
 {
+        const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
         uint64_t first = block->at / page_bytes,
                  pages = (block->bytes + page_bytes - 1) / page_bytes;
         uint64_t asked = 0, there = 0;
+        if (r->fd < 0 || *reads < PIECES)
+                return false;
         if (first > INT64_MAX / 8 - pages)
                 return true;
         uint64_t pieces = FEW_PIECES + pages / PAGES_A_PIECE;
@@ -61,26 +66,20 @@ static bool look_at_block(struct afz_resident *r, const struct afz_book_large *b
                 --*reads;
         }
         if (asked > 0) {
-                r->asked[block->site] += block->bytes;
-                r->there[block->site] +=
+                sums->asked[block->site] += block->bytes;
+                sums->there[block->site] +=
                         (uint64_t)((double)block->bytes * (double)there / (double)asked);
         }
         return true;
 }
 
-void afz_resident_look(struct afz_resident *r, const struct afz_book *book, unsigned *reads)
+void afz_resident_settle(struct afz_resident *r, const struct afz_resident_sums *sums)
 {
-        const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-        struct afz_book_large block;
-        unsigned cursor = 0;
-        if (r->fd < 0)
-                return;
-        memset(r->asked, 0, sizeof r->asked);
-        memset(r->there, 0, sizeof r->there);
-        while (*reads >= PIECES && afz_book_next_large(book, &cursor, &block))
-                if (!look_at_block(r, &block, page_bytes, reads))
-                        return;
-        for (unsigned i = 0; i < AFZ_BOOK_SITES; i++)
-                if (r->asked[i] > 0)
-                        r->share[i] = (float)((double)r->there[i] / (double)r->asked[i]);
+        for (unsigned i = 0; i < AFZ_BOOK_SITES; i++) {
+                if (sums->asked[i] == 0)
+                        continue;
+                float share = (float)((double)sums->there[i] / (double)sums->asked[i]);
+                r->share[i] = share;
+                r->most[i] = share > r->most[i] * FADE ? share : r->most[i] * FADE;
+        }
 }

@@ -9,14 +9,22 @@
 struct afz_resident {
         bool known; /* it was opened: before that, all of it is taken to be there */
         int fd;     /* of its pagemap; -1: it cannot be asked */
-        float share[AFZ_BOOK_SITES];                           /* 1 until it is known */
-        uint64_t asked[AFZ_BOOK_SITES], there[AFZ_BOOK_SITES]; /* bytes, in this look */
+        float share[AFZ_BOOK_SITES]; /* 1 until it is known */
+        float most[AFZ_BOOK_SITES];  /* lately: a look may come while a block is being filled */
 };
 
 void afz_resident_open(struct afz_resident *resident, int pid);
 void afz_resident_close(struct afz_resident *resident);
 
-/* Brings the shares up to date; *reads (calls of the kernel) is what may still be spent. */
-void afz_resident_look(struct afz_resident *resident, const struct afz_book *book, unsigned *reads);
+/* Of a book's blocks, added up by site: one is enough for many books, one after the other. */
+struct afz_resident_sums {
+        uint64_t asked[AFZ_BOOK_SITES], there[AFZ_BOOK_SITES]; /* bytes */
+};
+
+/* Adds a large block. *reads (calls of the kernel) is what may still be spent: false when that, or
+ * the process, is no more. Brings the shares up to date when all are in. */
+bool afz_resident_add(const struct afz_resident *resident, const struct afz_book_live *block,
+                      unsigned *reads, struct afz_resident_sums *sums);
+void afz_resident_settle(struct afz_resident *resident, const struct afz_resident_sums *sums);
 
 #endif

@@ -1,14 +1,14 @@
 #include "keeper_sites.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "map.h"
 
-/* Two full books of different stacks; what is beyond goes to number 0. */
-enum { MOST_SITES = 8192, MOST_NAMES = 32768 };
+enum { MOST_NAMES = 32768 };
 
 /* ---- hashes ---- */
 
@@ -76,19 +76,26 @@ static void read_frame(struct afz_sites *s, const struct afz_book *book, uint64_
         *hash = mix(*hash, ret->at << 1 | ret->python);
 }
 
-static uint32_t add_site(struct afz_sites *s, uint64_t id, const struct afz_book_look *look,
+static uint32_t add_site(struct afz_sites *s, const struct afz_site *new,
                          const struct afz_site_frame *frame)
 {
-        size_t bytes = look->frames * sizeof *frame;
-        struct afz_site_frame *copy = s->sites < MOST_SITES ? malloc(bytes ? bytes : 1) : NULL;
-        if (!copy || afz_map_put(s->by_id, id, s->sites) < 0) {
+        size_t bytes = new->frames * sizeof *frame;
+        struct afz_site_frame *copy = s->sites < AFZ_SITES_MOST ? malloc(bytes ? bytes : 1) : NULL;
+        if (!copy || afz_map_put(s->by_id, new->id, s->sites) < 0) {
                 free(copy);
                 return 0;
         }
-        memcpy(copy, frame, bytes);
-        s->site[s->sites] = (struct afz_site){
-                .id = id, .kind = look->kind, .frames = look->frames, .frame = copy};
+        if (bytes > 0)
+                memcpy(copy, frame, bytes);
+        s->site[s->sites] = *new;
+        s->site[s->sites].frame = copy;
         return s->sites++;
+}
+
+/* What a script can read as a number, and never 0. */
+static uint64_t id_of(uint64_t hash)
+{
+        return hash >> 16 | 1;
 }
 
 uint32_t afz_sites_number(struct afz_sites *s, const struct afz_book *book,
@@ -98,10 +105,28 @@ uint32_t afz_sites_number(struct afz_sites *s, const struct afz_book *book,
         uint64_t id = mix(0, look->kind), number;
         for (unsigned i = 0; i < look->frames; i++)
                 read_frame(s, book, look->first_ns, look->frame[i], &frame[i], &id);
-        id = id >> 16 | 1; /* what a script can read as a number, and never 0 */
+        id = id_of(id);
         if (afz_map_get(s->by_id, id, &number))
                 return (uint32_t)number;
-        return add_site(s, id, look, frame);
+        const struct afz_site new = {.id = id, .kind = look->kind, .frames = look->frames};
+        return add_site(s, &new, frame);
+}
+
+uint32_t afz_sites_line(struct afz_sites *s, enum afz_site_kind kind,
+                        const struct afz_site_frame *frame, unsigned frames, const char *name)
+{
+        uint64_t id = mix(mix(1, AFZ_SITE_LINE), kind), number;
+        for (unsigned i = 0; i < frames; i++)
+                id = mix(mix(mix(id, frame[i].file), frame[i].function), frame[i].at);
+        if (frames == 0)
+                id = hash_bytes(id, name, strlen(name));
+        id = id_of(id);
+        if (afz_map_get(s->by_id, id, &number))
+                return (uint32_t)number;
+        struct afz_site new = {.id = id, .role = AFZ_SITE_LINE, .kind = kind, .frames = frames};
+        if (frames == 0)
+                snprintf(new.name, sizeof new.name, "%s", name);
+        return add_site(s, &new, frame);
 }
 
 /* ---- sums ---- */
@@ -124,9 +149,9 @@ int afz_sites_new(struct afz_sites **ret)
         struct afz_sites *s = calloc(1, sizeof *s);
         if (!s)
                 return -ENOMEM;
-        s->site = make_table(MOST_SITES * sizeof *s->site);
+        s->site = make_table(AFZ_SITES_MOST * sizeof *s->site);
         s->name = make_table(MOST_NAMES * sizeof *s->name);
-        if (!s->site || !s->name || afz_map_new(MOST_SITES, &s->by_id) < 0 ||
+        if (!s->site || !s->name || afz_map_new(AFZ_SITES_MOST, &s->by_id) < 0 ||
             afz_map_new(MOST_NAMES, &s->by_name) < 0) {
                 afz_sites_free(s);
                 return -ENOMEM;
@@ -147,7 +172,7 @@ void afz_sites_free(struct afz_sites *s)
                 free(s->name[i].text);
         afz_map_free(s->by_id);
         afz_map_free(s->by_name);
-        free_table(s->site, MOST_SITES * sizeof *s->site);
+        free_table(s->site, AFZ_SITES_MOST * sizeof *s->site);
         free_table(s->name, MOST_NAMES * sizeof *s->name);
         free(s);
 }
@@ -160,14 +185,25 @@ void afz_sites_begin(struct afz_sites *s)
         }
 }
 
+void afz_site_count_add(struct afz_site_count *sum, const struct afz_site_count *count)
+{
+        sum->live_bytes += count->live_bytes;
+        sum->blocks += count->blocks;
+        sum->total_bytes += count->total_bytes;
+        sum->early_bytes += count->early_bytes;
+        sum->counted_bytes += count->counted_bytes;
+        sum->high_bytes += count->high_bytes;
+        sum->low_bytes += count->low_bytes;
+        sum->aged_bytes += count->aged_bytes;
+        sum->aged_s += count->aged_s;
+        sum->stepped_bytes += count->stepped_bytes;
+        sum->stepped_steps += count->stepped_steps;
+}
+
 void afz_sites_add(struct afz_sites *s, uint32_t number, const struct afz_site_count *count)
 {
         struct afz_site *site = &s->site[number < s->sites ? number : 0];
-        site->now.live_bytes += count->live_bytes;
-        site->now.blocks += count->blocks;
-        site->now.total_bytes += count->total_bytes;
-        site->now.early_bytes += count->early_bytes;
-        site->now.counted_bytes += count->counted_bytes;
+        afz_site_count_add(&site->now, count);
         site->processes += count->live_bytes > 0;
 }
 

@@ -18,12 +18,30 @@ struct afz_site_frame {
         uint64_t at;       /* its line; or the address in the module's file */
 };
 
+/* Of several processes all are sums; those of high and low water are bounds then, since the
+ * processes need not have stood there at once. */
 struct afz_site_count {
         uint64_t live_bytes, blocks, total_bytes, early_bytes, counted_bytes;
+        uint64_t high_bytes, low_bytes; /* the most and the least live since the look before */
+        /* How old what is live is: sums over blocks of their weight, and of weight times age. Of
+         * processes that have steps, the same in steps. */
+        double aged_bytes, aged_s, stepped_bytes, stepped_steps;
+};
+
+enum {
+        AFZ_SITES_MOST = 8192, /* two full books of different stacks; what is beyond goes to 0 */
+        AFZ_SITE_PAST = 7,
+};
+
+/* What a number stands for. */
+enum afz_site_role {
+        AFZ_SITE_STACK, /* a stack of a book */
+        AFZ_SITE_LINE,  /* a line of the program: the sum of its stacks that are not told apart */
 };
 
 struct afz_site {
         uint64_t id; /* a hash of all that follows; of number 0: 0 */
+        enum afz_site_role role;
         enum afz_site_kind kind;
         unsigned frames;
         struct afz_site_frame *frame; /* innermost first */
@@ -34,8 +52,12 @@ struct afz_site {
 
         /* For who records. */
         bool recorded, named;
+        bool lined;                     /* it is known */
+        uint32_t line;                  /* of a stack: the number of its line; 0: it has none */
+        uint64_t high_bytes, low_bytes; /* since it was last told */
         struct afz_site_count put;
         uint64_t put_ns, told_ns;
+        uint64_t past[AFZ_SITE_PAST];  /* what was live earlier (keeper_answer.h) */
         char name[96];                 /* "train.py:33 in load()" */
         char where[176], function[96]; /* "/home/me/train.py:33", "load" */
 };
@@ -62,9 +84,15 @@ void afz_sites_free(struct afz_sites *sites);
 uint32_t afz_sites_number(struct afz_sites *sites, const struct afz_book *book,
                           const struct afz_book_look *look);
 
+/* The number of a line, made when it is new: by its frames (one, or before it that of an import
+ * which it makes); of what has none, by its name. 0: there is no room. */
+uint32_t afz_sites_line(struct afz_sites *sites, enum afz_site_kind kind,
+                        const struct afz_site_frame *frame, unsigned frames, const char *name);
+
 /* A look: begin, what each process has at a site, and then the sums stand. */
 void afz_sites_begin(struct afz_sites *sites);
 void afz_sites_add(struct afz_sites *sites, uint32_t number, const struct afz_site_count *count);
+void afz_site_count_add(struct afz_site_count *sum, const struct afz_site_count *count);
 void afz_sites_gone(struct afz_sites *sites, uint32_t number, uint64_t total_bytes);
 
 #endif

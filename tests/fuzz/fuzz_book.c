@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "keeper_book.h"
+#include "keeper_blocks.h"
+#include "keeper_inside.h"
 #include "keeper_names.h"
-#include "keeper_sites.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -54,7 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 bytes = calloc(1, AFZ_BOOK_BYTES);
         struct afz_book *book = (struct afz_book *)(void *)bytes;
         struct afz_book_look look;
-        struct afz_book_large block;
+        static struct afz_block_sums sums;
+        const struct afz_block_clock clock = {.age_s = 1000, .step = 1000};
+        struct afz_inside inside = {0};
+        struct afz_book_live block;
+        unsigned reads = 0;
         struct afz_sites *sites;
         char stack[AFZ_SITE_STACK_CAP];
         if (!bytes || size > 4096 || afz_sites_new(&sites) < 0)
@@ -66,9 +70,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 require(look.frames <= AFZ_STACK_MAX && look.live_bytes < AFZ_BOOK_SANE);
                 require(look.early_bytes <= look.live_bytes && look.large_bytes <= look.live_bytes);
                 require(afz_sites_number(sites, book, &look) < sites->sites);
+                uint64_t high, low;
+                afz_book_water(book, i, look.live_bytes, &high, &low);
+                require(low <= look.live_bytes && look.live_bytes <= high && high < AFZ_BOOK_SANE);
         }
-        for (unsigned cursor = 0; afz_book_next_large(book, &cursor, &block);)
-                require(block.site < AFZ_BOOK_SITES && block.at + block.bytes > block.at);
+        if (size % 2 == 0) { /* each is a walk over half a megabyte */
+                for (unsigned cursor = 0; afz_book_next_live(book, &cursor, &block);)
+                        require(block.site < AFZ_BOOK_SITES && block.at + block.bytes > block.at);
+        } else {
+                afz_blocks_look(&sums, book, &clock, NULL, &reads);
+                for (unsigned i = 0; i < 64; i++)
+                        require(sums.bytes_s[i] <= sums.bytes[i] * 1000 &&
+                                sums.bytes_steps[i] <= sums.bytes[i] * 1000);
+        }
+        afz_inside_look(&inside, book);
+        require(inside.now.heap_used_bytes <= inside.now.heap_taken_bytes &&
+                inside.now.high_bytes < AFZ_BOOK_SANE);
         for (uint32_t i = 0; i < sites->sites; i++) {
                 afz_site_set_name(sites, &sites->site[i], NULL, stack);
                 require_printable(stack);
@@ -76,5 +93,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         afz_sites_free(sites);
         strew(bytes, data, size, true);
+        memset(bytes, 0, offsetof(struct afz_book, site[64])); /* who reads sets marks */
         return 0;
 }

@@ -1,0 +1,223 @@
+/* links: engine */
+/* The keeper as a process: it hands out a book, looks when it is told to, answers who asks, and
+ * what it saw is in the recording. */
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "clock.h"
+#include "flight_file.h"
+#include "keeper.h"
+#include "keeper_ask.h"
+#include "recorder.h"
+#include "run_fixture.h"
+#include "site_top.h"
+#include "wire.h"
+
+#define PATIENCE_NS (UINT64_C(20) * AFZ_NS_PER_S)
+#define MEGA        (UINT64_C(1) << 20)
+
+struct bench {
+        struct afz_run run;
+        struct afz_recorder *recorder;
+        struct afz_keeper *keeper;
+        char path[108];
+};
+
+static void open_bench(struct bench *b)
+{
+        char cmd[] = "cmd", cwd[] = "/", git[] = "";
+        struct afz_flight_head head = {.run = "r", .host = "h", .cmd = cmd, .cwd = cwd, .git = git};
+        const struct afz_keeper_size size = {.ram_bytes = MEGA << 10, .budget_bytes = MEGA << 10};
+        start(at("d"), &b->run);
+        assert_int_equal(afz_recorder_start(&b->run, &head, &b->recorder), 0);
+        afz_recorder_go(b->recorder, AFZ_TIER_NONE);
+        snprintf(b->path, sizeof b->path, "%s", at("k.probe"));
+        assert_int_equal(afz_keeper_start(b->path, &size, b->recorder, &b->keeper), 0);
+}
+
+static void close_bench(struct bench *b, struct afz_flight *ret)
+{
+        char why[256] = "";
+        afz_keeper_free(b->keeper);
+        afz_recorder_stop(b->recorder, PATIENCE_NS);
+        afz_flight_init(ret);
+        assert_int_equal(afz_flight_read(b->run.dir_fd, NULL, ret, why), 0);
+        afz_recorder_free(b->recorder);
+        finish(&b->run, 0);
+}
+
+/* Sends a packet; the connection. */
+static int say(const struct bench *b, const void *packet, size_t bytes)
+{
+        struct sockaddr_un to = {.sun_family = AF_UNIX};
+        strcpy(to.sun_path, b->path);
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+        assert_int_equal(send(fd, packet, bytes, MSG_NOSIGNAL), bytes);
+        return fd;
+}
+
+/* As a probe does. */
+static struct afz_book *get_book(const struct bench *b)
+{
+        const struct afz_book_wish wish = {AFZ_BOOK_MAGIC, AFZ_BOOK_VERSION, 1, "train\033.py"};
+        union {
+                struct cmsghdr head;
+                char room[CMSG_SPACE(sizeof(int))];
+        } beside;
+        char byte;
+        struct iovec data = {&byte, 1};
+        struct msghdr m = {.msg_iov = &data,
+                           .msg_iovlen = 1,
+                           .msg_control = &beside,
+                           .msg_controllen = sizeof beside};
+        int fd = say(b, &wish, sizeof wish), memory;
+        assert_int_equal(recvmsg(fd, &m, MSG_CMSG_CLOEXEC), 1);
+        assert_int_equal(m.msg_controllen, CMSG_SPACE(sizeof memory));
+        memcpy(&memory, CMSG_DATA(&beside.head), sizeof memory);
+        struct afz_book *book =
+                mmap(NULL, AFZ_BOOK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+        assert_true(book != MAP_FAILED);
+        close(memory);
+        close(fd);
+        return book;
+}
+
+static void write_site(struct afz_book *b, uint64_t live, uint64_t high, uint64_t low)
+{
+        struct afz_book_site *s = &b->site[5];
+        strcpy(b->texts + 4, "/home/me/train.py");
+        strcpy(b->texts + 24, "load");
+        b->frame[0] = AFZ_FRAME_PYTHON | UINT64_C(33) << 36 | UINT64_C(1) << 18 | 6;
+        s->frames = 1;
+        s->live_bytes = live;
+        s->live_blocks = 1;
+        s->total_bytes = 90 * MEGA;
+        s->high_bytes = high;
+        s->low_bytes = low;
+        b->block[3].site_size = UINT64_C(5) << 48 | 1;
+        b->block[3].weight_bytes = live;
+        b->block[3].born = UINT64_C(2) << 32;
+        b->address[3] = 0x5000;
+        b->samples = 1;
+        b->live_bytes = live;
+        b->high_bytes = high;
+        s->kind = AFZ_SITE_HEAP;
+}
+
+static void look(struct bench *b)
+{
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+        const struct timespec ms = {0, 1000000};
+        afz_keeper_look_now(b->keeper);
+        while (!afz_keeper_looked(b->keeper) && afz_clock_ns(CLOCK_MONOTONIC) < end_ns)
+                nanosleep(&ms, NULL);
+        assert_true(afz_keeper_looked(b->keeper));
+}
+
+/* The most that a metric of the first track of a kind was. */
+static int64_t most(const struct afz_flight *flight, enum afz_metric metric)
+{
+        const struct afz_track *track = NULL;
+        const struct afz_column *column = NULL;
+        int64_t value = -1;
+        for (size_t cursor = 0;
+             !column && (track = afz_flight_next(flight, afz_metric_kind(metric), &cursor));)
+                column = afz_track_column(track, metric);
+        if (!column || !afz_column_most(column, 0, UINT32_MAX, &value))
+                fail_msg("%s is not told", afz_metric_info(metric)->name);
+        return value;
+}
+
+static void test_a_look(void **state)
+{
+        struct bench b;
+        struct afz_flight flight;
+        struct afz_keeper_answer answer;
+        (void)state;
+        open_bench(&b);
+        struct afz_book *book = get_book(&b);
+        assert_int_equal(afz_keeper_ask(b.path, 20000, &answer), 0);
+        assert_int_equal(answer.processes, 1);
+        write_site(book, 40 * MEGA, 70 * MEGA, 10 * MEGA);
+        look(&b);
+        assert_int_equal(book->site[5].high_bytes, 40 * MEGA); /* set anew */
+        assert_int_equal(book->site[5].low_bytes, 40 * MEGA);
+        book->step = 12;
+        book->wait_ns = 5;
+        look(&b);
+        assert_int_equal(afz_keeper_ask(b.path, 20000, &answer), 0);
+        assert_int_equal(answer.rows, 1);
+        assert_int_equal(answer.step, 12);
+        assert_string_equal(answer.row[0].name, "train.py:33 in load()");
+        assert_int_equal(answer.row[0].live_bytes, 40 * MEGA);
+        assert_string_equal(answer.words, "the probe is in 1 process");
+        close_bench(&b, &flight);
+
+        assert_int_equal(most(&flight, AFZ_SITE_HIGH), 70 * MEGA);
+        assert_int_equal(most(&flight, AFZ_SITE_LOW), 40 * MEGA);
+        assert_int_equal(most(&flight, AFZ_SITE_AGE_STEPS), 10);
+        assert_int_equal(most(&flight, AFZ_INSIDE_HIGH), 70 * MEGA);
+        assert_int_equal(most(&flight, AFZ_INSIDE_WAIT), 5);
+        const struct afz_column *steps = afz_flight_steps(&flight);
+        assert_non_null(steps);
+        assert_int_equal(steps->point[0].mean, 0); /* the first step came after this */
+        assert_int_equal(steps->point[1].mean, 12);
+        assert_true(steps->point[0].t_ms <= steps->point[1].t_ms);
+        const struct afz_track *inside = afz_flight_one(&flight, AFZ_KIND_INSIDE);
+        assert_null(afz_track_column(inside, AFZ_INSIDE_HEAP_TAKEN)); /* absent is not zero */
+        afz_flight_done(&flight);
+        munmap(book, AFZ_BOOK_BYTES);
+}
+
+/* Packets that nobody sends get a hang-up, and all others still what they ask for. */
+static void test_hostile_packets(void **state)
+{
+        struct bench b;
+        struct afz_flight flight;
+        struct afz_keeper_answer answer;
+        unsigned char noise[4096];
+        static const size_t sizes[] = {1,
+                                       8,
+                                       sizeof(struct afz_book_wish) - 1,
+                                       sizeof(struct afz_book_wish),
+                                       sizeof(struct afz_book_wish) + 1,
+                                       sizeof noise};
+        (void)state;
+        memset(noise, 0x5a, sizeof noise);
+        open_bench(&b);
+        for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+                int fd = say(&b, noise, sizes[i]);
+                struct pollfd p = {.fd = fd, .events = POLLIN};
+                char byte;
+                assert_int_equal(poll(&p, 1, 20000), 1);
+                assert_true(recv(fd, &byte, 1, 0) <= 0);
+                close(fd);
+        }
+        assert_int_equal(afz_keeper_ask(b.path, 20000, &answer), 0);
+        assert_int_equal(answer.rows, 0);
+        assert_int_equal(answer.looked_ns, 0);
+        close_bench(&b, &flight);
+        afz_flight_done(&flight);
+        assert_true(afz_keeper_ask(b.path, 100, &answer) < 0); /* it is over */
+}
+
+/* Nobody waits for a keeper that is not there. */
+static void test_none(void **state)
+{
+        (void)state;
+        afz_keeper_look_now(NULL);
+        assert_true(afz_keeper_looked(NULL));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_a_look, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_hostile_packets, setup, teardown),
+                cmocka_unit_test(test_none),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
