@@ -44,6 +44,7 @@ struct sim {
         enum afz_policy policy;
         uint64_t grace_ns, cost_ns, fill;
         bool no_brake;
+        uint64_t picture_ns; /* a picture takes so long; 0: nobody takes one */
         /* The machine. */
         uint64_t ram, others; /* others: held by everybody else */
         uint64_t swap;
@@ -58,6 +59,9 @@ struct sim {
                 uint64_t first[AFZ_ACTION_COUNT], count[AFZ_ACTION_COUNT]; /* when (0: not) */
                 uint64_t need_at_act_end; /* need when it first stood still after act */
                 uint64_t available_least, looks;
+                uint64_t pictures, missed, picture_ns; /* when the last one was begun */
+                uint64_t picture_still_ns; /* the longest that it was frozen for one alone */
+                bool unfrozen_picture;
                 enum afz_cause cause;
                 bool oom, ended, killed, broke; /* broke: an invariant; `what` */
                 const char *what;
@@ -66,6 +70,7 @@ struct sim {
         /* Within. */
         struct afz_ladder ladder;
         uint64_t t, need, in_swap, neighbour, stall, stalled;
+        uint64_t pictured_at; /* 0: none is being taken */
         uint64_t hold_left, freeze_at, thaw_at, kill_at, die_at, frozen_since, saved_at;
         bool frozen, falling, braked, back;
         enum afz_ack ack;
@@ -214,6 +219,14 @@ static void sim_check(struct sim *s, const struct afz_decision *d)
                 sim_broke(s, "shrinks without adapt");
         if (d->wake_ns <= s->ladder.last_t_ns)
                 sim_broke(s, "wakes in the past");
+        if (d->picture == AFZ_PICTURE_TAKE && (!s->picture_ns || s->pictured_at))
+                sim_broke(s, "a picture that nobody takes");
+        if (d->picture == AFZ_PICTURE_TAKE && !s->no_brake && a & (words | 1U << AFZ_ACTION_KILL))
+                sim_broke(s, "words before the picture is taken");
+        if (d->picture == AFZ_PICTURE_MISSED &&
+            !(a &
+              (1U << AFZ_ACTION_INTERRUPT | 1U << AFZ_ACTION_TERMINATE | 1U << AFZ_ACTION_KILL)))
+                sim_broke(s, "a picture is missed without a stop");
         if (s->out.killed && !d->over)
                 sim_broke(s, "not over after kill");
 }
@@ -229,6 +242,10 @@ static void sim_deeds(struct sim *s, const struct afz_decision *d)
                                 s->out.cause = d->cause;
                 }
         if (d->actions >> AFZ_ACTION_RELEASE & 1) {
+                s->pictured_at = 0; /* what is not there by now comes too late */
+                if (s->ladder.reason == AFZ_BRAKE_PICTURE &&
+                    s->t - s->out.picture_ns > s->out.picture_still_ns)
+                        s->out.picture_still_ns = s->t - s->out.picture_ns;
                 s->thaw_at = s->t + sim_between(s, 1, MS);
                 s->freeze_at = 0;
                 s->braked = false;
@@ -240,6 +257,13 @@ static void sim_deeds(struct sim *s, const struct afz_decision *d)
                 s->thaw_at = 0;
                 s->braked = true;
                 s->frozen_since = s->t;
+        }
+        s->out.missed += d->picture == AFZ_PICTURE_MISSED;
+        if (d->picture == AFZ_PICTURE_TAKE) {
+                s->out.pictures++;
+                s->out.picture_ns = s->t;
+                s->out.unfrozen_picture |= !s->braked;
+                s->pictured_at = s->t + sim_between(s, s->picture_ns / 2, s->picture_ns);
         }
         if (d->actions >> AFZ_ACTION_SQUEEZE & 1 && s->in_swap + d->squeeze_bytes <= s->swap &&
             s->in_swap + d->squeeze_bytes <= s->need)
@@ -271,6 +295,7 @@ static void sim_run(struct sim *s)
                 .grace_ns = s->grace_ns,
                 .can_checkpoint = s->saves_ns > 0,
                 .can_brake = !s->no_brake,
+                .can_picture = s->picture_ns > 0,
         };
         s->seed = s->seed * UINT64_C(2654435761) + 88172645463325252ULL;
         s->t = SECOND;
@@ -289,6 +314,10 @@ static void sim_run(struct sim *s)
                 afz_pulse_set(&pulse, AFZ_PULSE_AVAILABLE, sim_available(s));
                 afz_pulse_set(&pulse, AFZ_PULSE_SWAP_FREE, s->swap - s->in_swap);
                 afz_pulse_set(&pulse, AFZ_PULSE_STALL, s->stall);
+                if (s->pictured_at && s->t >= s->pictured_at) {
+                        s->pictured_at = 0;
+                        afz_ladder_pictured(&s->ladder);
+                }
                 afz_ladder_step(&s->ladder, &pulse, s->ack, &d);
                 uint64_t pace = pulse.t_ns + afz_pace_ns(&setup.lines, &pulse, s->fill);
                 uint64_t next = pace < d.wake_ns ? pace : d.wake_ns;

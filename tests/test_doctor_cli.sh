@@ -39,7 +39,7 @@ status 0 "$antifreeze" doctor --json
 import json, sys
 d = json.load(open(sys.argv[1]))
 assert d["schema"] == 1
-assert list(d) == ["schema", "checks", "features", "tier_possible", "tier_proved", "trials"], list(d)
+assert list(d) == ["schema", "checks", "features", "tier_possible", "tier_proved", "trials", "probe"], list(d)
 assert d["tier_possible"] in ("scope", "cgroup2", "cgroup1", "none", "unknown")
 assert len(d["checks"]) > 20
 assert len({c["id"] for c in d["checks"]}) == len(d["checks"])
@@ -67,6 +67,34 @@ assert f'{trials[-1]["tier"]} proved' in tier["text"], tier
 PY
 left=$(find /sys/fs/cgroup -type d -name 'antifreeze-trial-*' 2>/dev/null || true)
 [[ -z $left ]] || fail "a trial left $left"
+
+# The probe: tried on programs of our own, and told whatever becomes of it.
+/usr/bin/env python3 - "$work/out" <<'PY' || fail "the probe is not told: $(cat "$work/out")"
+import json, sys
+d = json.load(open(sys.argv[1]))
+check = {c["id"]: c for c in d["checks"]}
+probe = d["probe"]
+assert list(probe) == ["library", "tried", "seen", "why", "pythons"], probe
+assert probe["tried"] is True
+assert (check["probe"]["level"] == "ok") == probe["seen"], check["probe"]
+assert check["native-lines"]["level"] in ("ok", "missing") and check["memory-reading"]["level"] in ("ok", "warn")
+for python in probe["pythons"]:
+    assert list(python) == ["path", "version", "probed", "stack", "why"], python
+    assert python["path"] in check["python"]["text"] or len(probe["pythons"]) > 1, check["python"]
+PY
+mkdir -p "$work/p/bin" "$work/p/lib/antifreeze"
+cp "$antifreeze" "$work/p/bin/antifreeze"
+echo "no library" >"$work/p/lib/antifreeze/libantifreeze-probe.so"
+mkdir "$work/p/run"
+status 0 env XDG_RUNTIME_DIR="$work/p/run" "$work/p/bin/antifreeze" doctor --json
+/usr/bin/env python3 - "$work/out" <<'PY' || fail "a broken library is not told: $(cat "$work/out")"
+import json, sys
+d = json.load(open(sys.argv[1]))
+probe = next(c for c in d["checks"] if c["id"] == "probe")
+assert probe["level"] == "warn" and "ran without it" in probe["text"] and "preload" in probe["text"], probe
+assert d["probe"]["seen"] is False and "LD_PRELOAD=" in probe["fix"], probe
+PY
+[[ -z $(ls "$work/p/run") ]] || fail "a trial left $(ls "$work/p/run")"
 
 status 0 "$antifreeze" doctor --no-trials --json
 grep -q '"tier_proved":false,"trials":\[\]' "$work/out" || fail "--no-trials: $(tail -c 200 "$work/out")"

@@ -484,6 +484,7 @@ static void anything(void **state)
                 s.saves_ns = sim_random(&s) % 2 ? SECOND : 0;
                 s.grace_ns = sim_random(&s) % 3 * 5 * SECOND;
                 s.no_brake = sim_random(&s) % 8 == 0;
+                s.picture_ns = sim_random(&s) % 3 * 150 * MS;
                 s.ram = s.budget.ram_bytes + sim_random(&s) % s.budget.ram_bytes;
                 s.others = sim_random(&s) % (s.ram / 2);
                 s.swap = sim_random(&s) % 2 * s.ram;

@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "config.h"
 #include "fixture.h"
+#include "flight.h"
 #include "stand_still.h"
 #include "witness.h"
 
@@ -118,6 +119,7 @@ static void end_job(pid_t pid)
 
 struct told {
         pid_t pid;
+        bool frozen;
         unsigned texts, mains, threads;
         bool frames;
 };
@@ -128,6 +130,9 @@ static void take(void *ctx, int64_t code, const char *text)
         const char *more = strstr(text, "\nand ");
         assert_int_equal(code >> 32, told->pid);
         assert_true(strlen(text) < AFZ_WITNESS_TEXT_CAP);
+        struct afz_mark mark = {.kind = AFZ_MARK_STACK, .text = (char *)text};
+        assert_int_equal(afz_mark_is_picture(&mark), told->frozen);
+        text += told->frozen ? strlen(AFZ_STACK_FROZEN) : 0;
         if (strncmp(text, "futex", 5) != 0)
                 return; /* of the sanitizer, or not asleep yet */
         told->texts++;
@@ -137,12 +142,12 @@ static void take(void *ctx, int64_t code, const char *text)
         assert_non_null(strstr(text, ", slept "));
 }
 
-static struct told ask(const struct afz_env *env, pid_t pid)
+static struct told ask(const struct afz_env *env, pid_t pid, bool frozen)
 {
-        struct told told = {.pid = pid};
+        struct told told = {.pid = pid, .frozen = frozen};
         struct afz_witness *w;
         pid_t pids[] = {pid, getpid() + 1000000}; /* and one that is not there */
-        assert_int_equal(afz_witness_start(env, pids, 2, &w), 0);
+        assert_int_equal(afz_witness_start(env, pids, 2, frozen, &w), 0);
         uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + 20 * S;
         while (!afz_witness_ended(w, afz_clock_ns(CLOCK_MONOTONIC))) {
                 assert_true(afz_clock_ns(CLOCK_MONOTONIC) < end_ns);
@@ -161,7 +166,7 @@ static void test_it_tells(void **state)
         struct told told;
         uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + 20 * S;
         do { /* until all of it sleeps */
-                told = ask(env, pid);
+                told = ask(env, pid, false);
                 assert_true(afz_clock_ns(CLOCK_MONOTONIC) < end_ns);
         } while (told.threads < 1 + THREADS);
         assert_int_equal(told.threads, 1 + THREADS);
@@ -174,10 +179,54 @@ static void test_it_tells(void **state)
         kill(pid, SIGSTOP); /* who is held stands still for that reason */
         siginfo_t info;
         assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
-        assert_int_equal(ask(env, pid).texts, 0);
+        assert_int_equal(ask(env, pid, false).texts, 0);
+        told = ask(env, pid, true); /* unless it is held for that */
+        assert_int_equal(told.threads, 1 + THREADS);
+        assert_int_equal(told.mains, 1);
+        assert_int_equal(told.frames, AFZ_HAVE_LIBDW);
         end_job(pid);
-        assert_int_equal(ask(env, pid).texts, 0);
+        assert_int_equal(ask(env, pid, false).texts, 0);
+        assert_int_equal(ask(env, pid, true).texts, 0);
         assert_int_equal(afz_fixture_open_fds(), fds);
+}
+
+/* One that was at work when it was frozen: where it stood, and not that it waits for a freezer. */
+static void note_main(void *ctx, int64_t code, const char *text)
+{
+        char *first = ctx;
+        if (code >> 32 == (code & UINT32_MAX))
+                snprintf(first, 64, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+static void test_it_ran(void **state)
+{
+        const struct afz_env *env = *state;
+        struct afz_witness *w;
+        char first[64] = "", byte;
+        int up[2];
+        assert_int_equal(pipe(up), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                (void)!write(up[1], "", 1);
+                for (volatile unsigned n = 0;; n++)
+                        ;
+        }
+        assert_int_equal(read(up[0], &byte, 1), 1);
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
+        kill(pid, SIGSTOP); /* as the guard does it: nobody waits until it bites */
+        assert_int_equal(afz_witness_start(env, &pid, 1, true, &w), 0);
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + 20 * S;
+        while (!afz_witness_ended(w, afz_clock_ns(CLOCK_MONOTONIC))) {
+                assert_true(afz_clock_ns(CLOCK_MONOTONIC) < end_ns);
+                nanosleep(&(struct timespec){0, 2000000}, NULL);
+        }
+        assert_int_equal(afz_witness_tell(w, note_main, first), 1);
+        afz_witness_free(w);
+        end_job(pid);
+        close(up[0]);
+        close(up[1]);
+        assert_int_equal(strncmp(first, AFZ_STACK_FROZEN "it ran", 14), 0);
 }
 
 /* It does not stay behind: not when it is called back, and not when the scout is killed. */
@@ -186,14 +235,14 @@ static void test_it_goes(void **state)
         const struct afz_env *env = *state;
         struct afz_witness *w;
         pid_t job = start_job();
-        assert_int_equal(afz_witness_start(env, &job, 1, &w), 0);
+        assert_int_equal(afz_witness_start(env, &job, 1, false, &w), 0);
         afz_witness_free(w);
         afz_witness_free(NULL);
 
         prctl(PR_SET_CHILD_SUBREAPER, 1);
         pid_t scout = fork();
         if (scout == 0) {
-                (void)afz_witness_start(env, &job, 1, &w);
+                (void)afz_witness_start(env, &job, 1, false, &w);
                 raise(SIGKILL);
         }
         end_job(job);
@@ -214,7 +263,7 @@ static void test_it_is_given_up(void **state)
         const struct afz_env *env = *state;
         struct afz_witness *w;
         pid_t job = start_job();
-        assert_int_equal(afz_witness_start(env, &job, 1, &w), 0);
+        assert_int_equal(afz_witness_start(env, &job, 1, false, &w), 0);
         assert_true(afz_witness_ended(w, afz_clock_ns(CLOCK_MONOTONIC) + 60 * S));
         afz_witness_free(w);
         end_job(job);
@@ -232,6 +281,7 @@ int main(void)
                 cmocka_unit_test(test_not_due),
                 cmocka_unit_test(test_spends_little),
                 cmocka_unit_test_prestate(test_it_tells, &env),
+                cmocka_unit_test_prestate(test_it_ran, &env),
                 cmocka_unit_test_prestate(test_it_goes, &env),
                 cmocka_unit_test_prestate(test_it_is_given_up, &env),
         };

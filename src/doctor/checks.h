@@ -24,6 +24,7 @@ struct afz_doctor_ctx {
         const struct afz_doctor_effects *effects;
         uid_t uid;
         const struct afz_gpu_facts *gpu;
+        const struct afz_probe_facts *probe;
         struct afz_mount_list mounts;
         struct afz_box box;
         struct afz_cgroup_layout cgroup;
@@ -83,6 +84,10 @@ AFZ_CHECK(processes);
 AFZ_CHECK(ptrace);
 AFZ_CHECK(psi);
 AFZ_CHECK(kernel_log);
+AFZ_CHECK(probe);
+AFZ_CHECK(python);
+AFZ_CHECK(native_lines);
+AFZ_CHECK(memory_reading);
 
 AFZ_CHECK(cgroup);
 AFZ_CHECK(delegation);

@@ -16,6 +16,7 @@ int afz_doctor_run(const struct afz_doctor_input *in, struct afz_diagnosis *ret)
                 .effects = &in->effects,
                 .uid = in->uid,
                 .gpu = in->gpu,
+                .probe = in->probe,
         };
         int r = afz_mount_list_read(in->env, &ctx.mounts);
         if (r < 0)

@@ -26,6 +26,7 @@
 #include "env.h"
 #include "gpu_facts.h"
 #include "hold.h"
+#include "probe_facts.h"
 #include "trial.h"
 
 enum afz_finding_level {
@@ -78,7 +79,8 @@ struct afz_doctor_input {
         const struct afz_env *env;
         struct afz_doctor_effects effects;
         uid_t uid;
-        const struct afz_gpu_facts *gpu; /* NULL: the GPU was not asked */
+        const struct afz_gpu_facts *gpu;     /* NULL: the GPU was not asked */
+        const struct afz_probe_facts *probe; /* NULL: it was not looked for */
 };
 
 struct afz_doctor_ctx;

@@ -12,6 +12,10 @@ const struct afz_check afz_check_table[] = {
         {"ptrace", "Sight", "stacks (Yama)", afz_check_ptrace},
         {"psi", "Sight", "pressure (PSI)", afz_check_psi},
         {"kernel-log", "Sight", "kernel log", afz_check_kernel_log},
+        {"memory-reading", "Sight", "reading memory", afz_check_memory_reading},
+        {"probe", "Sight", "probe", afz_check_probe},
+        {"python", "Sight", "lines of Python", afz_check_python},
+        {"native-lines", "Sight", "lines of C, C++", afz_check_native_lines},
 
         {"cgroup", "Protection", "cgroup layout", afz_check_cgroup},
         {"delegation", "Protection", "delegation", afz_check_delegation},

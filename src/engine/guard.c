@@ -303,7 +303,7 @@ static bool try_again(struct afz_guard *g, bool left)
         g->parts = 0;
         g->ack = AFZ_ACK_NONE;
         g->root_status = 0;
-        g->asked_ns = g->stop_ns = 0;
+        g->asked_ns = g->stop_ns = g->picture_ns = 0;
         g->stop_cause = AFZ_CAUSE_NONE;
         g->pulse = (struct afz_pulse){0};
         g->report.shm.unmapped_bytes = 0;

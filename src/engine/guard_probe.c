@@ -8,27 +8,19 @@
 
 #include "clock.h"
 #include "guard_state.h"
+#include "keeper_ask.h"
 #include "probe_note.h"
 
 /* Where the loader takes LD_PRELOAD apart: no path in it may have one. */
 #define SEPARATORS " :"
 
-static bool put_socket_path(const struct afz_run *run, char *buf, size_t cap)
-{
-        size_t n = strlen(run->socket), end = strlen(".sock");
-        if (n <= end || strcmp(run->socket + n - end, ".sock") != 0)
-                return false;
-        int len = snprintf(buf, cap, "%.*s.probe", (int)(n - end), run->socket);
-        return len > 0 && (size_t)len < cap;
-}
-
-/* What was there stays, and comes first: it may have to. */
+/* What was there stays, behind it: an allocator is seen by who stands before it. */
 static bool put_preload(const char *library, char *buf, size_t cap)
 {
         const char *before = getenv("LD_PRELOAD");
         bool there = before && strstr(before, library); /* a run inside a run */
-        int len = snprintf(buf, cap, "LD_PRELOAD=%s%s%s", before ? before : "",
-                           before && before[0] && !there ? ":" : "", there ? "" : library);
+        int len = snprintf(buf, cap, "LD_PRELOAD=%s%s%s", there ? "" : library,
+                           before && before[0] && !there ? ":" : "", before ? before : "");
         return len > 0 && (size_t)len < cap;
 }
 
@@ -60,7 +52,7 @@ static const char *open_probe(struct afz_guard *g)
                 return "the path of its library has a space or a colon in it";
         if (!g->recorder)
                 return "nothing is recorded";
-        if (!put_socket_path(g->run, path, sizeof path))
+        if (!afz_keeper_socket_path(g->run->socket, path, sizeof path))
                 return "there is no runtime folder";
         snprintf(g->probe_socket, sizeof g->probe_socket, "ANTIFREEZE_PROBE=%s", path);
         if (!put_preload(order->probe, g->probe_preload, sizeof g->probe_preload) ||
@@ -78,7 +70,7 @@ void afz_guard_probe_open(struct afz_guard *g)
         const char *why = open_probe(g);
         if (!why)
                 return;
-        char text[256];
+        char text[400];
         snprintf(text, sizeof text, "the probe was left out: %s", why);
         afz_recorder_mark(g->recorder, afz_clock_ns(CLOCK_MONOTONIC), AFZ_MARK_SITE, 0, text);
         if (g->order->tell_no_probe)

@@ -220,6 +220,7 @@ static void climb_from_below(struct afz_guard *g)
                 .grace_ns = g->order->grace_ns,
                 .can_checkpoint = afz_checkpoint_can(&g->checkpoint),
                 .can_brake = true,
+                .can_picture = g->recorder && g->order->policy != AFZ_POLICY_WATCH,
                 .parts_alone = g->server,
                 .processes_max = most_processes(g),
         };

@@ -8,6 +8,7 @@
  *   guard_tick.c     one look and what follows from it
  *   guard_do.c       the deeds of the ladder
  *   guard_parts.c    a server's jobs, each for itself
+ *   guard_picture.c  the moment before it is stopped
  *   guard_probe.c    the probe in the job, and its keeper
  *   guard_record.c   what of it goes into the recording
  *   guard_words.c    sentences for people, verdicts for the record
@@ -100,6 +101,7 @@ struct afz_guard {
         bool stop_storm;
         uint64_t park_ns, park_need, park_stall_ns; /* the window in which it may be parked */
         bool unparked;                              /* it was, and is not slowed any more */
+        uint64_t picture_ns;                        /* since when one is being taken; 0: none is */
         bool slowed;     /* growth beyond the slow line goes at the pace of swap */
         bool killed;     /* SIGKILL was among it */
         bool stop_asked; /* interrupt, terminate or kill was done */
@@ -154,6 +156,10 @@ void afz_guard_set_budget(struct afz_guard *g, const struct afz_budget *budget);
 void afz_guard_do(struct afz_guard *g, const struct afz_decision *decision);
 void afz_guard_release(struct afz_guard *g);
 void afz_guard_did(struct afz_guard *g, enum afz_action action);
+
+/* guard_picture.c: neither waits */
+void afz_guard_picture(struct afz_guard *g, enum afz_picture picture); /* as the ladder says */
+void afz_guard_picture_turn(struct afz_guard *g); /* tells the ladder when it is taken */
 
 /* guard_parts.c */
 void afz_guard_split_parts(struct afz_guard *g, const struct afz_scout_report *report);

@@ -295,6 +295,7 @@ static void look_and_act(struct afz_guard *g)
                 reckon_again(g); /* somebody waits for it */
         const struct afz_pulse *pulse = &g->pulse;
         tell_part_killed(g);
+        afz_guard_picture_turn(g);
         if (afz_guard_part_turn(g))
                 return;
         hold_to_swap(g);
@@ -306,6 +307,7 @@ static void look_and_act(struct afz_guard *g)
                 g->wake_ns = g->decision.wake_ns;
         if (g->decision.actions != 0)
                 afz_guard_do(g, &g->decision);
+        afz_guard_picture(g, g->decision.picture);
 }
 
 void afz_guard_tick(struct afz_guard *g)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "pidfd.h"
 #include "quiet.h"
 #include "recorder.h"
 #include "scout_loop.h"
@@ -24,7 +25,8 @@ struct afz_scout {
         struct afz_scout_shared *shared;
         struct afz_recorder *recorder; /* borrowed; NULL: it records nothing */
         pid_t pid;
-        int root_fd; /* our end of the pipe */
+        int root_fd;       /* our end of the pipe */
+        uint32_t pictures; /* that were asked for */
 };
 
 /* ---- the child ---- */
@@ -138,27 +140,51 @@ int afz_scout_sweep(struct afz_scout *scout, const struct afz_shm_end *end)
         return send_order(scout, &(struct afz_scout_order){.end = *end});
 }
 
+int afz_scout_picture(struct afz_scout *scout)
+{
+        int r = send_order(scout, &(struct afz_scout_order){
+                                          .picture = scout->pictures + 1,
+                                          .t_ns = afz_clock_ns(CLOCK_MONOTONIC),
+                                  });
+        if (r == 0)
+                scout->pictures++;
+        return r;
+}
+
+bool afz_scout_pictured(const struct afz_scout *scout)
+{
+        return atomic_load_explicit(&scout->shared->pictured, memory_order_acquire) ==
+               scout->pictures;
+}
+
 bool afz_scout_read(const struct afz_scout *scout, struct afz_scout_report *ret)
 {
         return afz_scout_take(scout->shared, ret);
 }
 
-/* True when it is gone; somebody who reaps all children may have been faster. */
+/* Somebody who reaps all children may have been faster. */
+static bool is_reaped(pid_t pid)
+{
+        pid_t r = waitpid(pid, NULL, WNOHANG);
+        return r == pid || (r < 0 && errno == ECHILD);
+}
+
+/* True when it is gone. Somebody waits at a prompt, so the kernel is to wake us; where a filter
+ * forbids that, we look often. */
 static bool has_ended(pid_t pid, int timeout_ms)
 {
-        /* It mostly ends at once, and somebody waits at a prompt. */
-        struct timespec nap = {0, (long)AFZ_NS_PER_MS / 16};
+        struct pollfd p = {.fd = afz_pidfd_open(pid), .events = POLLIN};
         uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * AFZ_NS_PER_MS;
-        for (;;) {
-                pid_t r = waitpid(pid, NULL, WNOHANG);
-                if (r == pid || (r < 0 && errno == ECHILD))
-                        return true;
-                if (afz_clock_ns(CLOCK_MONOTONIC) >= end_ns)
-                        return false;
-                nanosleep(&nap, NULL);
-                if (nap.tv_nsec < (long)AFZ_NS_PER_MS)
-                        nap.tv_nsec *= 2;
+        if (p.fd >= 0) {
+                (void)poll(&p, 1, timeout_ms);
+                close(p.fd);
         }
+        while (!is_reaped(pid)) {
+                if (p.fd >= 0 || afz_clock_ns(CLOCK_MONOTONIC) >= end_ns)
+                        return false;
+                nanosleep(&(struct timespec){0, (long)AFZ_NS_PER_MS / 4}, NULL);
+        }
+        return true;
 }
 
 void afz_scout_dismiss(struct afz_scout *scout)

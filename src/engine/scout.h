@@ -106,6 +106,12 @@ int afz_scout_watch(struct afz_scout *scout, pid_t root);
  * shm_sweep.h; `swept` of a report to come says what was. Else as afz_scout_watch(). */
 int afz_scout_sweep(struct afz_scout *scout, const struct afz_shm_end *end);
 
+/* The job is held still, or is about to be: where each of its threads stands, and its memory as it
+ * stands, are to be recorded, within a fifth of a second. Else as afz_scout_watch(). */
+int afz_scout_picture(struct afz_scout *scout);
+/* Whether the last one that was asked for is taken, as far as it could be. Never blocks. */
+bool afz_scout_pictured(const struct afz_scout *scout);
+
 /* The newest report; false when there is none, or it is being written just now (ask again at the
  * next tick). Never blocks, makes no system call. */
 bool afz_scout_read(const struct afz_scout *scout, struct afz_scout_report *ret);

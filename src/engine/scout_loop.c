@@ -27,6 +27,13 @@
  * is counted by our look alone where there is no cgroup. */
 #define PEEK_MS 200
 
+/* While a picture is taken, whether it is: the job stands still for it. */
+#define PICTURE_MS 3
+/* One that was asked for so long ago is not of the moment any more: it runs again, or soon will. */
+#define PICTURE_LATE_NS (150 * AFZ_NS_PER_MS)
+/* A tick that costs no more than this is not in its way. */
+#define PICTURE_TICK_NS (8 * AFZ_NS_PER_MS)
+
 /* Between looks, what is seen is only recorded, and beside the guard's own ten looks a second that
  * may cost one part in so many of a core: a job of many processes is looked at more seldom. */
 static const struct {
@@ -164,6 +171,37 @@ static void meet(struct scout *s)
                 leave(s); /* gone already: another may come */
 }
 
+static void pictured(struct scout *s, uint32_t number)
+{
+        atomic_store_explicit(&s->shared->pictured, number, memory_order_release);
+}
+
+static void look_for_picture(struct scout *s, bool last)
+{
+        uint32_t number = s->witness.picture;
+        if (afz_scout_witness_pictured(&s->witness, s->recorder, afz_env_now(s->env), last))
+                pictured(s, number);
+}
+
+/* The stacks, which are gone with the job, and its memory as it stands; whatever takes less comes
+ * first, so that who was born last is seen, too. */
+static void take_picture(struct scout *s, const struct afz_scout_order *order)
+{
+        uint64_t now_ns = afz_env_now(s->env);
+        bool late = now_ns - order->t_ns > PICTURE_LATE_NS, first = !s->engine;
+        if (first && s->root != 0 && !late)
+                meet(s);
+        bool quick = first || s->tick_cost_ns <= PICTURE_TICK_NS;
+        if (s->engine && quick)
+                tick(s, now_ns);
+        if (late || !s->engine || !s->recorder ||
+            !afz_scout_witness_picture(&s->witness, s->env, afz_engine_window(s->engine),
+                                       order->t_ns, order->picture))
+                pictured(s, order->picture); /* as far as it could be */
+        if (s->engine && !quick)
+                tick(s, now_ns);
+}
+
 /* Waits for a word from the guard, or until it is time for a look. False: it has left. */
 static bool wait_for(struct scout *s, int timeout_ms)
 {
@@ -174,6 +212,8 @@ static bool wait_for(struct scout *s, int timeout_ms)
         ssize_t n = read(s->root_fd, &order, sizeof order);
         if (n == (ssize_t)sizeof order && order.root > 0) {
                 turn_to(s, order.root);
+        } else if (n == (ssize_t)sizeof order && order.picture != 0) {
+                take_picture(s, &order);
         } else if (n == (ssize_t)sizeof order) {
                 afz_scout_shm_sweep(s->shm, &order.end, &s->report);
                 publish(s);
@@ -225,9 +265,10 @@ static int next_ms(const struct scout *s)
         return (int)((wait_ns + AFZ_NS_PER_MS - 1) / AFZ_NS_PER_MS);
 }
 
-static int most_ms(int ms)
+static int most_ms(const struct scout *s, int ms)
 {
-        return ms > PEEK_MS ? PEEK_MS : ms;
+        int most = s->witness.picture != 0 ? PICTURE_MS : PEEK_MS;
+        return ms > most || (ms < 0 && s->witness.picture != 0) ? most : ms;
 }
 
 static void begin(struct scout *s)
@@ -248,6 +289,7 @@ static void begin(struct scout *s)
 static void turn(struct scout *s)
 {
         uint64_t now_ns = afz_env_now(s->env);
+        look_for_picture(s, false);
         if (s->root == 0 || now_ns - s->root_ns < FIRST_LOOK_NS)
                 return;
         bool first = !s->engine;
@@ -268,8 +310,9 @@ void afz_scout_loop(const struct afz_env *env, int root_fd, struct afz_scout_sha
         if (afz_scout_others_new(env, &s.others) < 0 || afz_scout_shm_new(env, &s.shm) < 0)
                 return;
         begin(&s);
-        while (wait_for(&s, most_ms(next_ms(&s))))
+        while (wait_for(&s, most_ms(&s, next_ms(&s))))
                 turn(&s);
+        look_for_picture(&s, true);
         if (s.engine && s.recorder) { /* what the kernel logged of its end stands there by now */
                 afz_engine_hurry(s.engine);
                 tick(&s, afz_env_now(env));

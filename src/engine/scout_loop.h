@@ -5,7 +5,9 @@
 
 /* What comes over root_fd. */
 struct afz_scout_order {
-        pid_t root; /* the job's from now on; 0: sweep what it left, it ended so */
+        pid_t root;       /* the job's from now on; 0: sweep what it left, it ended so */
+        uint32_t picture; /* not 0: neither; a picture of this number, */
+        uint64_t t_ns;    /* of this moment */
         struct afz_shm_end end;
 };
 

@@ -2,7 +2,11 @@
 
 #include <string.h>
 
+#include "clock.h"
 #include "recorder.h"
+
+/* What a picture may take: the guard waits for 250 ms at most. */
+#define PICTURE_NS (200 * AFZ_NS_PER_MS)
 
 struct telling {
         struct afz_recorder *recorder;
@@ -48,7 +52,8 @@ void afz_scout_witness_take(struct afz_scout_witness *w, const struct afz_env *e
         if (!recorder)
                 return;
         if (w->now) {
-                collect(w, recorder, window->t_ns);
+                if (!w->picture)
+                        collect(w, recorder, window->t_ns);
                 return;
         }
         bool held = !job || !afz_sample_get_u64(job, AFZ_JOB_CPU, &cpu_ns) ||
@@ -56,8 +61,39 @@ void afz_scout_witness_take(struct afz_scout_witness *w, const struct afz_env *e
         if (!afz_witness_due(&w->due, window->t_ns, cpu_ns, held))
                 return;
         w->looked_ns = window->t_ns;
-        if (afz_witness_start(env, pids, living(window, pids, AFZ_WITNESS_PROCESSES), &w->now) < 0)
+        if (afz_witness_start(env, pids, living(window, pids, AFZ_WITNESS_PROCESSES), false,
+                              &w->now) < 0)
                 afz_witness_took(&w->due, 0); /* once is enough */
+}
+
+bool afz_scout_witness_picture(struct afz_scout_witness *w, const struct afz_env *env,
+                               const struct afz_window *window, uint64_t t_ns, uint32_t number)
+{
+        pid_t pids[AFZ_WITNESS_PROCESSES];
+        size_t n = living(window, pids, AFZ_WITNESS_PROCESSES);
+        afz_witness_free(w->now);
+        w->now = NULL;
+        w->picture = 0;
+        if (n == 0 || afz_witness_start(env, pids, n, true, &w->now) < 0)
+                return false;
+        w->picture = number;
+        w->looked_ns = t_ns;
+        return true;
+}
+
+bool afz_scout_witness_pictured(struct afz_scout_witness *w, struct afz_recorder *recorder,
+                                uint64_t now_ns, bool last)
+{
+        struct telling telling = {.recorder = recorder, .t_ns = w->looked_ns};
+        if (!w->now || !w->picture)
+                return false;
+        if (!afz_witness_ended(w->now, now_ns) && now_ns - w->looked_ns < PICTURE_NS && !last)
+                return false;
+        afz_witness_tell(w->now, record, &telling);
+        afz_witness_free(w->now);
+        w->now = NULL;
+        w->picture = 0;
+        return true;
 }
 
 void afz_scout_witness_done(struct afz_scout_witness *w)

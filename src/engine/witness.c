@@ -46,7 +46,7 @@ static void step_back(void)
 }
 
 _Noreturn static void be_witness(const struct afz_env *env, const pid_t *pids, size_t n,
-                                 struct afz_witness_found *found, pid_t parent)
+                                 bool frozen, struct afz_witness_found *found, pid_t parent)
 {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
@@ -54,11 +54,11 @@ _Noreturn static void be_witness(const struct afz_env *env, const pid_t *pids, s
         afz_quiet_process("afz-witness");
         afz_quiet_fds(env->root_fd, AFZ_ROOT_COUNT);
         step_back();
-        afz_witness_look(env, pids, n, found);
+        afz_witness_look(env, pids, n, frozen, found);
         _exit(0);
 }
 
-int afz_witness_start(const struct afz_env *env, const pid_t *pids, size_t n,
+int afz_witness_start(const struct afz_env *env, const pid_t *pids, size_t n, bool frozen,
                       struct afz_witness **ret)
 {
         struct afz_witness *w = calloc(1, sizeof *w);
@@ -74,7 +74,7 @@ int afz_witness_start(const struct afz_env *env, const pid_t *pids, size_t n,
         w->start_ns = afz_clock_ns(CLOCK_MONOTONIC);
         pid_t parent = getpid(), pid = fork();
         if (pid == 0)
-                be_witness(env, pids, n, w->found, parent);
+                be_witness(env, pids, n, frozen, w->found, parent);
         if (pid < 0) {
                 int r = -errno;
                 afz_witness_free(w);

@@ -3,6 +3,9 @@
 /* The witness: when the whole job has stood still for a while, a short-lived process looks where
  * each of its threads stands, and the scout records what it found (AFZ_MARK_STACK).
  *
+ * It is also sent when the guard holds the job still before it stops it (a picture): then each text
+ * begins with AFZ_STACK_FROZEN (flight.h), for who stands still for that reason has said nothing.
+ *
  * It only reads: nobody in the job is stopped, traced or signalled. It is a process of its own
  * because what it loads (libdw) is large and what it reads was written by the job: when it crashes
  * or takes too long, it is killed, and what it had found so far counts. It dies with the scout.
@@ -44,8 +47,9 @@ void afz_witness_took(struct afz_witness_due *due, size_t bytes);
 
 struct afz_witness;
 
-/* Forks it on these processes of the job. From a process with one thread. */
-int afz_witness_start(const struct afz_env *env, const pid_t *pids, size_t n,
+/* Forks it on these processes of the job; `frozen`: they are held, or are about to be, for a
+ * picture (else a job that is held is not told of). From a process with one thread. */
+int afz_witness_start(const struct afz_env *env, const pid_t *pids, size_t n, bool frozen,
                       struct afz_witness **ret);
 
 /* Whether it has ended, or was killed because it took too long (one that even then stays, because

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "clock.h"
+#include "flight.h"
 #include "native_stack.h"
 #include "py_stack.h"
 #include "thread_wait.h"
@@ -15,6 +18,7 @@ enum {
         FRAMES_BYTES = 3900, /* all of them leave room for what finish() adds; the report shows
                               * 4000 bytes */
         PYTHON_FRAMES = 32,
+        FREEZE_MS = 20, /* it bites after 1 to 3 ms; who is in the kernel for longer stays there */
 };
 _Static_assert(FRAMES_BYTES + 100 < AFZ_WITNESS_TEXT_CAP, "finish() has no room");
 
@@ -38,6 +42,7 @@ struct told {
 
 struct look {
         const struct afz_env *env;
+        bool frozen;
         struct afz_job_pipes pipes;
         size_t places;
         struct place *place;
@@ -72,9 +77,9 @@ static int add_native(const struct place *p, const struct afz_thread_look *t, bo
                       char *text)
 {
         struct afz_native_frame frame[AFZ_NATIVE_FRAMES];
-        int n = p->native && t->in_call ? afz_native_thread(p->native, t->tid, t->sp, t->pc, frame,
-                                                            AFZ_NATIVE_FRAMES)
-                                        : 0;
+        int n = p->native && t->placed ? afz_native_thread(p->native, t->tid, t->sp, t->pc, frame,
+                                                           AFZ_NATIVE_FRAMES)
+                                       : 0;
         for (int i = 0; i < n; i++) {
                 if (python && is_interpreter(frame[i].function))
                         break;
@@ -150,16 +155,44 @@ static void finish(const struct told *told)
                     told->more == 1 ? "" : "s");
 }
 
+/* A job that we have frozen, or somebody traces, stands still for that reason. */
+static bool is_held(const struct afz_thread_look *t)
+{
+        return t->state == 'T' || t->state == 't' || strstr(t->wait, "freezer") ||
+               strstr(t->wait, "refrigerator") || strcmp(t->wait, "get_signal") == 0;
+}
+
+/* Of one that is frozen, the kernel's function is the freezer's; its call is what it was in. */
+static void tell_wait(const struct look *look, const struct place *p,
+                      const struct afz_thread_look *t, char *text)
+{
+        struct afz_thread_look bare = *t;
+        size_t n = 0;
+        bare.has_switches = false;
+        if (look->frozen) {
+                add(text, NATIVE_BYTES, AFZ_STACK_FROZEN);
+                n = strlen(text);
+                if (!t->in_call && t->placed) {
+                        add(text, NATIVE_BYTES, "it ran");
+                        return;
+                }
+                if (is_held(t))
+                        bare.wait[0] = '\0';
+        }
+        afz_thread_wait_line(look->env, p->pid, &bare, &look->pipes, text + n, NATIVE_BYTES - n);
+        if (!text[n])
+                add(text, NATIVE_BYTES, "%s",
+                    t->state == 'R'              ? "it runs"
+                    : look->frozen && t->in_call ? "in a system call"
+                                                 : "?");
+}
+
 static void tell_thread(struct look *look, const struct place *p, const struct afz_thread_look *t,
                         struct afz_witness_text *room)
 {
         struct afz_witness_text text = {
                 .code = (int64_t)((uint64_t)p->pid << 32 | (uint32_t)t->tid)};
-        struct afz_thread_look bare = *t;
-        bare.has_switches = false;
-        afz_thread_wait_line(look->env, p->pid, &bare, &look->pipes, text.text, NATIVE_BYTES);
-        if (!text.text[0])
-                add(text.text, NATIVE_BYTES, "%s", t->state == 'R' ? "it runs" : "?");
+        tell_wait(look, p, t, text.text);
         add_frames(p, t, text.text);
         keep(look, &text, t->tid == p->pid, t, room);
 }
@@ -180,13 +213,6 @@ static void tell_round(struct look *look, struct afz_witness_text *room, uint32_
 
 /* ---- all of it ---- */
 
-/* A job that we have frozen, or somebody traces, stands still for that reason. */
-static bool is_held(const struct afz_thread_look *t)
-{
-        return t->state == 'T' || t->state == 't' || strstr(t->wait, "freezer") ||
-               strstr(t->wait, "refrigerator");
-}
-
 /* False: there is nothing to be told about a job that is held. */
 static bool look_at_threads(struct look *look, const pid_t *pids, size_t n)
 {
@@ -198,23 +224,46 @@ static bool look_at_threads(struct look *look, const pid_t *pids, size_t n)
                         continue;
                 afz_job_pipes_add(look->env, p->pid, &look->pipes);
                 look->places++;
-                for (int k = 0; k < p->threads; k++)
+                for (int k = 0; k < p->threads && !look->frozen; k++)
                         if (is_held(&p->thread[k]))
                                 return false;
         }
         return true;
 }
 
+/* A freeze takes a moment to bite; where a thread stands is known when it stands. */
+static void wait_until_frozen(struct look *look)
+{
+        int naps = 0;
+        for (size_t i = 0; i < look->places; i++) {
+                struct place *p = &look->place[i];
+                for (int k = 0; k < p->threads && naps < FREEZE_MS;) {
+                        if (p->thread[k].placed) {
+                                k++;
+                                continue;
+                        }
+                        nanosleep(&(struct timespec){0, AFZ_NS_PER_MS}, NULL);
+                        p->threads =
+                                afz_threads_look(look->env, p->pid, p->thread, AFZ_THREADS_MAX);
+                        naps++;
+                        k = 0;
+                }
+        }
+}
+
 /* Nothing is given back: the process ends with it. */
-void afz_witness_look(const struct afz_env *env, const pid_t *pids, size_t n,
+void afz_witness_look(const struct afz_env *env, const pid_t *pids, size_t n, bool frozen,
                       struct afz_witness_found *found)
 {
         struct look *look = calloc(1, sizeof *look);
         if (!look || !(look->place = calloc(AFZ_WITNESS_PROCESSES, sizeof *look->place)))
                 return;
         look->env = env;
+        look->frozen = frozen;
         if (!look_at_threads(look, pids, n))
                 return;
+        if (frozen)
+                wait_until_frozen(look);
         for (size_t i = 0; i < look->places; i++)
                 if (afz_py_open(look->place[i].pid, &look->place[i].py) < 0)
                         look->place[i].py = NULL;

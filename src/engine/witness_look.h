@@ -23,7 +23,7 @@ struct afz_witness_found {
         } round[AFZ_WITNESS_ROUNDS];
 };
 
-void afz_witness_look(const struct afz_env *env, const pid_t *pids, size_t n,
+void afz_witness_look(const struct afz_env *env, const pid_t *pids, size_t n, bool frozen,
                       struct afz_witness_found *found);
 
 #endif

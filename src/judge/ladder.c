@@ -62,6 +62,7 @@ static bool ask(struct afz_ladder *l, const struct afz_look *look, struct afz_de
 static void kill_it(struct afz_ladder *l, const struct afz_look *look, struct afz_decision *ret)
 {
         ret->actions &= ~(1U << AFZ_ACTION_SQUEEZE);
+        afz_picture_last(l, look, ret);
         if (afz_does(ret, AFZ_ACTION_BRAKE))
                 afz_brake_lift(l, look->t_ns, ret);
         bool words = l->stage < AFZ_STAGE_ASKED && l->cause != AFZ_CAUSE_KERNEL && !l->storm;
@@ -85,6 +86,8 @@ static void shrink(struct afz_ladder *l, struct afz_decision *ret)
 static void begin_asking(struct afz_ladder *l, const struct afz_look *look,
                          struct afz_decision *ret)
 {
+        if (afz_picture_first(l, look, ret))
+                return;
         afz_brake_lift(l, look->t_ns, ret);
         shrink(l, ret);
         (void)ask(l, look, ret);
@@ -93,7 +96,7 @@ static void begin_asking(struct afz_ladder *l, const struct afz_look *look,
 
 static void come_down(struct afz_ladder *l, const struct afz_look *look, struct afz_decision *ret)
 {
-        if (l->braked && l->reason == AFZ_BRAKE_BUDGET)
+        if (l->braked && (l->reason == AFZ_BRAKE_BUDGET || l->reason == AFZ_BRAKE_PICTURE))
                 afz_brake_lift(l, look->t_ns, ret);
         l->proved_bytes =
                 afz_most(l->proved_bytes, afz_least(l->peak_bytes, l->setup.lines.stop_bytes));
@@ -154,6 +157,9 @@ static uint64_t grace(const struct afz_ladder *l)
 
 static void begin_stop(struct afz_ladder *l, const struct afz_look *look, struct afz_decision *ret)
 {
+        if (afz_picture_first(l, look, ret))
+                return;
+        afz_picture_last(l, look, ret);
         l->stop_ns = look->t_ns;
         afz_brake_lift(l, look->t_ns, ret);
         if (!grace(l)) {
@@ -351,13 +357,15 @@ static void decide(struct afz_ladder *l, const struct afz_pulse *pulse, const st
                 l->cause = why.stop           ? why.cause
                            : l->setup.lowered ? AFZ_CAUSE_PRESSURE
                                               : AFZ_CAUSE_BUDGET;
-                kill_it(l, look, ret);
+                if (fails || !afz_picture_unthawed(l, look, ret))
+                        kill_it(l, look, ret);
                 return;
         }
         if (still)
                 why.stop = false;
         rungs[l->stage].take(l, look, ack, &why, ret);
         afz_ladder_fill(l, look, ret);
+        afz_picture_in_dose(l, look, ret);
 }
 
 /* Only what it sees. */
@@ -405,9 +413,10 @@ static void name_cause(const struct afz_ladder *l, struct afz_decision *ret)
                 ret->cause = l->cause;
                 ret->storm = l->storm;
         } else if (ret->actions && !afz_does(ret, AFZ_ACTION_TELL)) {
-                ret->cause = !(ret->actions & brake)        ? AFZ_CAUSE_PRESSURE
-                             : l->reason == AFZ_BRAKE_SPACE ? l->space_cause
-                                                            : of_brake[l->reason];
+                ret->cause = !(ret->actions & brake)          ? AFZ_CAUSE_PRESSURE
+                             : l->reason == AFZ_BRAKE_SPACE   ? l->space_cause
+                             : l->reason == AFZ_BRAKE_PICTURE ? l->picture_cause
+                                                              : of_brake[l->reason];
                 ret->storm = ret->actions & brake && l->reason == AFZ_BRAKE_STORM;
         }
 }

@@ -16,6 +16,9 @@
  * - Memory that still grows 20 ms after a brake is being filled by the kernel: straight to kill, if
  *   it would reach hard within 300 ms; else it stays frozen and is looked at.
  * - Every wait ends at once when the present slope would reach hard within 300 ms.
+ * - Before it is asked to save or to end, a picture of the moment is taken (the caller's business)
+ *   while it stands still: a quarter of a second at most, and not at all where hard is so near that
+ *   every wait ends. A job that is frozen anyway is not frozen a second time for it.
  * - A machine that is short by another's growth brakes and squeezes the job; it is stopped only
  *   when that outlasts the brake, and the cause says so (AFZ_CAUSE_PRESSURE).
  * - A job that stands still inside its own limit, on a machine that is fine, is only told of.
@@ -44,9 +47,13 @@ struct afz_ladder_setup {
         uint64_t processes_max; /* more than so many is a fork storm; 0: no limit */
         bool can_checkpoint;    /* somebody listens, or a signal or command was given */
         bool can_brake;
+        bool can_picture; /* there is somebody to take one, and something to put it into */
         bool lowered;     /* the lines were lowered because others grew: a stop says PRESSURE */
         bool parts_alone; /* a server: a part that the kernel killed does not end the rest */
 };
+
+/* Where it stands before it is stopped, to be taken down now; or there was no time for that. */
+enum afz_picture { AFZ_PICTURE_NONE, AFZ_PICTURE_TAKE, AFZ_PICTURE_MISSED };
 
 /* Why and what, for the line that is said and the verdict. */
 struct afz_decision {
@@ -56,6 +63,7 @@ struct afz_decision {
         bool storm;                /* it is about the number of processes, not about memory */
         int64_t slope_bytes_per_s; /* of need, over the last look-back of the job's own time */
         uint64_t squeeze_bytes;    /* with SQUEEZE */
+        enum afz_picture picture;  /* TAKE: after the actions, and afz_ladder_pictured() is told */
         uint64_t wake_ns;          /* look again no later than this (monotonic) */
         bool over;                 /* the ladder has reached kill: keep killing until it is gone */
 };
@@ -75,6 +83,7 @@ enum afz_brake_reason {
         AFZ_BRAKE_PRESSURE,
         AFZ_BRAKE_STORM,
         AFZ_BRAKE_SPACE,
+        AFZ_BRAKE_PICTURE,
         AFZ_BRAKE_COUNT
 };
 
@@ -101,6 +110,11 @@ struct afz_ladder {
         uint64_t used_ns[AFZ_BRAKE_COUNT];   /* of the brake, per reason and climb */
         uint64_t rested_ns[AFZ_BRAKE_COUNT]; /* since when the reason has been gone; 0: not */
         uint64_t frozen_t_ns, frozen_bytes;  /* first look at the frozen job; t 0: none yet */
+
+        uint64_t picture_ns;          /* when the last picture was begun; 0: none */
+        bool picturing;               /* the brake waits for it, ... */
+        uint64_t unpictured_until_ns; /* ... without it would end then, ... */
+        enum afz_cause picture_cause; /* ... and began for this */
 
         struct afz_trail fine, coarse; /* need, over the job's own running time */
         uint64_t run_ns, last_t_ns, last_wake_ns, late_ns;
@@ -131,6 +145,9 @@ void afz_ladder_change(struct afz_ladder *ladder, const struct afz_ladder_setup 
 /* One look. `ack` is the state of the checkpoint request, if any was made. */
 void afz_ladder_step(struct afz_ladder *ladder, const struct afz_pulse *pulse, enum afz_ack ack,
                      struct afz_decision *ret);
+
+/* The picture is taken: the brake need not wait for it any more. */
+void afz_ladder_pictured(struct afz_ladder *ladder);
 
 /* What space.h said last of disk and /dev/shm; holds until the next word. */
 void afz_ladder_space(struct afz_ladder *ladder, const struct afz_space_word *word);

@@ -28,7 +28,7 @@ void afz_brake_lift(struct afz_ladder *l, uint64_t t_ns, struct afz_decision *re
 {
         if (!l->braked)
                 return;
-        l->braked = false;
+        l->braked = l->picturing = false;
         if (afz_does(ret, AFZ_ACTION_BRAKE)) { /* meant in this look, and not yet done */
                 ret->actions &= ~(1U << AFZ_ACTION_BRAKE);
                 return;

@@ -32,6 +32,9 @@ static const struct {
         [AFZ_BRAKE_STORM] = {100 * AFZ_MS, 200 * AFZ_MS, 20 * AFZ_MS, 10 * AFZ_SECOND},
         /* two thirds frozen: a person has three times as long to make room */
         [AFZ_BRAKE_SPACE] = {500 * AFZ_MS, 500 * AFZ_MS, 250 * AFZ_MS, 60 * AFZ_SECOND},
+        /* stacks of 64 threads take 20 to 100 ms; with large libraries it has Python's alone by
+         * then */
+        [AFZ_BRAKE_PICTURE] = {0, 250 * AFZ_MS, 0, 1 * AFZ_SECOND},
 };
 
 static const struct {
@@ -42,6 +45,7 @@ static const struct {
         uint64_t last_part, last_least, last_most;
         uint64_t own_ns, none_hurt_ns, pressure_gone_ns, pressure_tell_ns, squeeze_ns;
         uint64_t space_ns, storm_ns, rekill_ns, gap_ns;
+        uint64_t picture_old_ns, picture_again_ns;
         uint64_t look_fast_ns, look_near_ns, look_calm_ns, look_watch_ns, close_bytes;
 } afz_rule = {
         .near_ns = 300 * AFZ_MS,       /* DESIGN: every wait ends when hard is so near */
@@ -84,6 +88,9 @@ static const struct {
 
         .storm_ns = 5 * AFZ_SECOND, /* at the kernel's limit of processes for so long: it will
                                      * not stop by itself, and every fork fails */
+
+        .picture_old_ns = 1 * AFZ_SECOND,    /* before a stop: older than this says little of it */
+        .picture_again_ns = 60 * AFZ_SECOND, /* between two of a job that may yet come back */
 
         .rekill_ns = 20 * AFZ_MS,
         .gap_ns = 1 * AFZ_SECOND, /* a look so late: it was not only the job that stood still */
@@ -144,6 +151,18 @@ void afz_brake_turn(struct afz_ladder *l, const struct afz_look *look, struct af
 bool afz_brake_fails(struct afz_ladder *l, const struct afz_look *look);
 /* The dose of a climb to the budget: freezes where it is due. */
 void afz_brake_dose(struct afz_ladder *l, const struct afz_look *look, struct afz_decision *ret);
+
+/* ladder_picture.c. Before a rung: true, it stands still for a picture, and the rung waits. */
+bool afz_picture_first(struct afz_ladder *l, const struct afz_look *look, struct afz_decision *ret);
+/* A dose that has just begun is time enough for one. */
+void afz_picture_in_dose(struct afz_ladder *l, const struct afz_look *look,
+                         struct afz_decision *ret);
+/* It is to be killed instead of thawed: true, it stands a little longer for one. */
+bool afz_picture_unthawed(struct afz_ladder *l, const struct afz_look *look,
+                          struct afz_decision *ret);
+/* It is stopped now: says so if there is none of it. */
+void afz_picture_last(const struct afz_ladder *l, const struct afz_look *look,
+                      struct afz_decision *ret);
 
 /* ladder_press.c: what is not the budget. They may brake, tell and squeeze; the return value says
  * that the job must be stopped for it (true), at once (*ret_now). */

@@ -127,7 +127,6 @@ static int flush_all(struct thinning *t)
         r = afz_flight_settle(&t->marks);
         if (r < 0)
                 return r;
-        afz_marks_thin(&t->marks);
         return afz_marks_write(&t->marks, emit_marks, t);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,6 +44,26 @@ static int open_notes(bool make)
         int err = errno;
         close(at);
         return fd < 0 ? -err : fd;
+}
+
+const char *afz_probe_note_path(char *buf, size_t cap)
+{
+        struct afz_run_roots roots = afz_run_roots_live();
+        char path[AFZ_RUN_PATH_CAP];
+        const char *home = getenv("HOME");
+        int at = afz_run_state_open(&roots, false, path, NULL);
+        char *slash = at >= 0 ? strrchr(path, '/') : NULL;
+        if (at >= 0)
+                close(at);
+        size_t skip = home && home[0] == '/' && home[1] ? strlen(home) : 0;
+        if (!slash) {
+                snprintf(buf, cap, "%s", AFZ_PROBE_NOTES);
+                return buf;
+        }
+        slash[1] = '\0';
+        bool below = skip > 0 && strncmp(path, home, skip) == 0 && path[skip] == '/';
+        snprintf(buf, cap, "%s%s%s", below ? "~" : "", below ? path + skip : path, AFZ_PROBE_NOTES);
+        return buf;
 }
 
 static bool has_line(int fd, const char *wanted)

@@ -5,6 +5,7 @@
  * its line, or the file, tries again.
  */
 #include <stdbool.h>
+#include <stddef.h>
 
 #define AFZ_PROBE_NOTES "probe-left-out" /* beside the folder "runs" */
 
@@ -12,5 +13,8 @@
  * "python3 /home/me/train.py". */
 bool afz_probe_note_has(const char *version, const char *cwd, char *const *argv);
 int afz_probe_note_add(const char *version, const char *cwd, char *const *argv);
+
+/* Where they are, for people: "~/.local/state/antifreeze/probe-left-out". Returns buf. */
+const char *afz_probe_note_path(char *buf, size_t cap);
 
 #endif
