@@ -1,5 +1,6 @@
 #include "trainer.h"
 
+#include <antifreeze/step.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -204,8 +205,10 @@ static int train_on(struct trainer *t, struct afz_pass *pass)
 static int train_step(struct trainer *t)
 {
         struct afz_pass pass;
-        int rc = afz_pass_init(&pass, t->options->batch);
 
+        if (antifreeze_step) /* so that Antifreeze knows what belongs to a step */
+                antifreeze_step();
+        int rc = afz_pass_init(&pass, t->options->batch);
         if (rc < 0)
                 return complain(rc, "a batch of %" PRIu64 " samples", t->options->batch);
         rc = train_on(t, &pass);

@@ -310,7 +310,7 @@ static void test_hostile(void **state)
                         fly_span(&wild, AFZ_KIND_PROC, JOB, m, t, span, v, v, v);
                 fly_span(&wild, AFZ_KIND_DISK, 1, AFZ_DISK_READ, t, span, v, v, v);
                 fly_span(&wild, AFZ_KIND_PSI, 0, AFZ_PSI_IO_SOME, t, span, v, v, v);
-                fly_mark(&wild, t, AFZ_MARK_STEP, v, NULL);
+                fly_span(&wild, AFZ_KIND_INSIDE, JOB, AFZ_INSIDE_STEP, t, span, v, v, v);
                 fly_mark(&wild, t, AFZ_MARK_STACK, v, "futex");
         }
         for (size_t i = 0; i < sizeof judges / sizeof *judges; i++) {

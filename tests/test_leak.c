@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "count_of.h"
+#include "flight_fixture.h"
 #include "leak.h"
 #include "leak_series.h"
 
@@ -150,22 +151,18 @@ static void steps_replace_time(void **state)
 {
         (void)state;
         struct afz_flight flight;
-        struct afz_track *track;
         afz_flight_init(&flight);
-        track = afz_flight_track(&flight, &(struct afz_subject){.kind = AFZ_KIND_HOLD}, "", "", "");
-        assert_non_null(track);
         int64_t mib = 100, step = 0;
         for (uint32_t t = 0; t < 120000; t += 100) {
-                struct afz_point p = {.t_ms = t};
                 if (t < 30000)
                         mib += 5;
                 else if (t % (t < 60000 ? 200 : 2000) == 0) {
-                        assert_int_equal(afz_flight_mark(&flight, t, AFZ_MARK_STEP, ++step, "", 0),
-                                         0);
                         mib += 2;
+                        step++;
                 }
-                p.least = p.most = p.mean = mib * MIB;
-                assert_int_equal(afz_flight_add(&flight, track, AFZ_HOLD_NEED, &p), 0);
+                if (t % 1000 == 0)
+                        fly_point(&flight, AFZ_KIND_INSIDE, 7, AFZ_INSIDE_STEP, t, step);
+                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, t, mib * MIB);
         }
         struct afz_trend_ask question = {
                 .column = afz_flight_need(&flight), .to_ms = UINT32_MAX, .when = AFZ_TREND_ENDED};

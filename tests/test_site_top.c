@@ -104,6 +104,37 @@ static void test_growth(void **state)
         afz_flight_done(&f);
 }
 
+/* In which parts of the time it rose, how old it is, and what memory it is. */
+static void test_growth_in_parts(void **state)
+{
+        struct afz_flight f;
+        struct afz_site_top top;
+        (void)state;
+        make(&f);
+        fly_point(&f, AFZ_KIND_SITE, 11, AFZ_SITE_MEMORY, 10000, AFZ_MEMORY_OBJECTS);
+        fly_point(&f, AFZ_KIND_SITE, 12, AFZ_SITE_MEMORY, 10000, 77); /* of a later version */
+        fly_point(&f, AFZ_KIND_SITE, 11, AFZ_SITE_AGE, 10000, INT64_C(4000000000));
+        fly_point(&f, AFZ_KIND_SITE, 12, AFZ_SITE_AGE, 10000, INT64_C(10000000000));
+        fly_point(&f, AFZ_KIND_SITE, 12, AFZ_SITE_AGE_STEPS, 10000, 60);
+        fly_point(&f, AFZ_KIND_SITE, 11, AFZ_SITE_AGE, 10500, INT64_C(9000000000)); /* it frees */
+        assert_true(afz_site_growth(&f, 2000, 10000, &top));
+        assert_int_equal(top.row[0].parts, AFZ_SITE_PARTS);
+        assert_int_equal((int)top.row[0].age_ms, 5000);  /* ten parts of 4 s, two of 10 s */
+        assert_int_equal((int)top.row[0].age_steps, 60); /* of those that tell it */
+        assert_int_equal((int)(top.memory_bytes[AFZ_MEMORY_OBJECTS] / (1 << 20)), 80);
+        assert_int_equal(afz_site_memory_of(top.row[0].track), AFZ_MEMORY_OBJECTS);
+        /* Once, and never again: one part. */
+        put(&f, 15, "once.py:1", "/a/once.py:1", "", 5500, 500);
+        assert_true(afz_site_growth(&f, 2000, 10000, &top));
+        assert_string_equal(top.row[0].track->name, "once.py:1");
+        assert_int_equal(top.row[0].parts, 1);
+        assert_int_equal((int)top.row[0].age_ms, 0);
+        assert_false(afz_site_growth(&f, 10000, 10000, &top));
+        assert_false(afz_site_growth(&f, 10000, 2000, &top));
+        assert_true(afz_site_growth(&f, 0, UINT32_MAX, &top));
+        afz_flight_done(&f);
+}
+
 static void test_where_is_not_known(void **state)
 {
         static const char *const bad[] = {
@@ -160,8 +191,11 @@ static void test_exports(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_at),      cmocka_unit_test(test_when),
-                cmocka_unit_test(test_growth),  cmocka_unit_test(test_where_is_not_known),
+                cmocka_unit_test(test_at),
+                cmocka_unit_test(test_when),
+                cmocka_unit_test(test_growth),
+                cmocka_unit_test(test_growth_in_parts),
+                cmocka_unit_test(test_where_is_not_known),
                 cmocka_unit_test(test_exports),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

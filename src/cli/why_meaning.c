@@ -16,6 +16,24 @@ static const struct {
          "an output kept in a list with its whole graph (keep loss.item(), or detach), a history "
          "that is never cut, a cache without an end, a hook or a figure that is added in every "
          "step. A program that only warms up rises and then stays; that is told apart."},
+        {"dataset-in-memory",
+         "Most of the job's memory are data that it loaded as a whole before it began to work, and "
+         "keeps. It does not grow, but it leaves little room, and the next larger data set will "
+         "not fit. Keep the data on disk and read what a batch needs when it is needed: a Dataset "
+         "that reads in __getitem__, np.memmap, tf.data from files. Often there are two copies "
+         "(an array and the tensor made of it), or numbers are wider than they need be: NumPy "
+         "makes float64, models take float32, which is half of it."},
+        {"batch-too-large",
+         "The memory comes and goes with each step: what a step needs for its batch (samples, "
+         "activations, gradients) is too much for what the job may use. Take a smaller batch, and "
+         "add up the gradients of several before the optimizer's step (gradient accumulation): "
+         "that learns the same. The advice tells which part of the batch fits. Activation "
+         "checkpointing and mixed precision make steps smaller, too."},
+        {"layer-buffer",
+         "Layers of the model hold large buffers that are not learned: masks, tables, random "
+         "matrices that each layer makes for itself. They are there from the start and stay as "
+         "they are, so this is no leak; but where memory is short, they can be shared between "
+         "layers, computed when they are needed, or kept smaller."},
         {"fd-leak",
          "The job opens files, sockets or pipes and does not close them. When it meets its limit "
          "of open files (ulimit -n), nothing can be opened any more, not even a checkpoint. Use "

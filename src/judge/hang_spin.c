@@ -55,8 +55,8 @@ void afz_judge_spin(const struct afz_case *c, const struct afz_steps *st, struct
                  "that cannot be met, a flag that nobody sets); while it turns, `py-spy dump "
                  "--pid` shows "
                  "the line of a Python program",
-                 (long long)st->number);
-        afz_verdict_note(v, "%u steps came before, the longest took %s", st->count,
+                 (long long)st->count);
+        afz_verdict_note(v, "%lld steps came before, the longest took %s", (long long)st->count,
                          LASTS(st->longest_ms));
         afz_verdict_note(v, "nothing read, nothing written, and its memory stayed the same");
         v->from_ms = from;

@@ -5,9 +5,9 @@
 #include "flight.h"
 
 struct afz_steps {
-        unsigned count;
-        uint32_t last_ms, longest_ms; /* between two */
-        int64_t number;
+        int64_t count;
+        uint32_t last_ms;    /* when the last was seen to have begun */
+        uint32_t longest_ms; /* between two */
 };
 
 /* Of the last attempt. */

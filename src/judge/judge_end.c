@@ -10,6 +10,7 @@
 #include "judges.h"
 #include "leak.h"
 #include "site_top.h"
+#include "step_clock.h"
 
 /* How sure, in one place. What the guard did itself it knows; what others did is inferred. */
 static const struct {
@@ -443,9 +444,16 @@ static const char *floor_words(const struct afz_case *c, struct afz_verdict *v)
         double moved = (double)trend.floor_last - (double)trend.floor_first;
         const char *over = LASTS(trend.to_ms - trend.from_ms);
         if (trend.growth == AFZ_GROWTH_FLAT) {
+                const struct afz_column *clock =
+                        afz_step_column(c->flight, trend.from_ms, trend.to_ms);
+                long long steps = afz_step_count(clock, trend.from_ms, trend.to_ms);
                 v->confidence = rule.clean_level;
-                afz_verdict_note(v, "the memory that it keeps moved by %s over %s",
-                                 SIZE(moved < 0 ? -moved : moved), over);
+                if (-moved > rule.grew * (double)trend.floor_first)
+                        return ""; /* it gave much back: level is another word */
+                afz_verdict_note(v,
+                                 steps ? "the memory that it keeps moved by %s over %s, %lld steps"
+                                       : "the memory that it keeps moved by %s over %s",
+                                 SIZE(moved < 0 ? -moved : moved), over, steps);
                 return "; its memory stayed level";
         }
         if (moved < rule.grew * (double)trend.floor_last)

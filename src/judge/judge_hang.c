@@ -411,7 +411,7 @@ static void note_step(struct afz_verdict *v, const struct afz_steps *st)
 {
         if (afz_steps_count(st))
                 afz_verdict_note(v, "the last step, %lld, ended %s after the start",
-                                 (long long)st->number, LASTS(st->last_ms));
+                                 (long long)st->count, LASTS(st->last_ms));
 }
 
 /* ---- hang:worker-dead ---- */

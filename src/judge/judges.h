@@ -9,6 +9,9 @@
 
 /* What can be a cause. */
 AFZ_JUDGE(leak);    /* judge_leak.c: leak */
+AFZ_JUDGE(dataset); /* judge_dataset.c: dataset-in-memory */
+AFZ_JUDGE(batch);   /* judge_batch.c: batch-too-large */
+AFZ_JUDGE(layer);   /* judge_layer.c: layer-buffer */
 AFZ_JUDGE(fd_leak); /* judge_counts.c: fd-leak, thread-leak */
 AFZ_JUDGE(thread_leak);
 AFZ_JUDGE(log_growth); /* judge_space.c: log-growth, disk-full, shm-full */

@@ -41,7 +41,7 @@ enum afz_trend_when {
 struct afz_trend_ask {
         const struct afz_column *column; /* NULL: UNKNOWN */
         const struct afz_column *braked; /* AFZ_HOLD_BRAKED; NULL: it never was */
-        const struct afz_flight *steps;  /* where the AFZ_MARK_STEPs are; NULL: by time */
+        const struct afz_flight *steps;  /* whose step clock is to be used; NULL: by time */
         uint32_t from_ms, to_ms;
         enum afz_trend_when when;
 };

@@ -2,8 +2,12 @@
 
 #include <string.h>
 
-/* So many steps make a better clock than time does: eight blocks with two in each. */
+#include "step_clock.h"
+
+/* So many steps make a better clock than time does: eight blocks with two in each; and so many
+ * looks at it, or what lies between two of them goes by time after all. */
 #define STEPS_MIN 16
+#define TICKS_MIN 8
 
 /* Giving back at the end: looked for in the last tenth, at most 10 s (an interpreter that frees
  * gigabytes of small objects takes seconds), and believed when a tenth is gone. What is within 3 %
@@ -19,11 +23,11 @@
 /* One pass over the points, with the job's own clock beside it. */
 struct walk {
         const struct afz_trend_ask *ask;
-        bool by_steps;
-        size_t point, brake, mark;
-        double braked_ms; /* before the interval at `brake` */
-        double steps;     /* that ended before the mark at `mark` */
-        uint32_t step_ms; /* when the last of them did */
+        const struct afz_column *steps; /* NULL: by time */
+        size_t point, brake, step;
+        double braked_ms;                /* before the interval at `brake` */
+        struct afz_step_tick last, next; /* around the point */
+        bool more;                       /* there is a next one */
 };
 
 struct seen {
@@ -54,24 +58,18 @@ static double braked_before(struct walk *w, uint32_t t_ms, bool *ret_now)
         return w->braked_ms + (t_ms - braked->point[w->brake].t_ms);
 }
 
-/* Steps before t; between two that ended, the share of the time. -1: before the first, after the
- * last. */
+/* Steps begun before t; between two looks at the clock, the share of the time. -1: before the
+ * first, after the last. */
 static double steps_before(struct walk *w, uint32_t t_ms)
 {
-        const struct afz_flight *flight = w->ask->steps;
-        for (; w->mark < flight->marks; w->mark++) {
-                const struct afz_mark *m = &flight->mark[w->mark];
-                if (m->kind != AFZ_MARK_STEP || m->t_ms < w->ask->from_ms)
-                        continue;
-                if (m->t_ms > t_ms) {
-                        if (w->steps < 1)
-                                return -1;
-                        return w->steps + (double)(t_ms - w->step_ms) / (m->t_ms - w->step_ms);
-                }
-                w->steps++;
-                w->step_ms = m->t_ms;
+        while (w->more && w->next.t_ms <= t_ms) {
+                w->last = w->next;
+                w->more = afz_step_next(w->steps, &w->step, &w->next);
         }
-        return -1;
+        if (!w->more || w->last.count <= 0)
+                return -1;
+        double share = (double)(t_ms - w->last.t_ms) / (double)(w->next.t_ms - w->last.t_ms);
+        return (double)w->last.count + share * ((double)w->next.count - (double)w->last.count);
 }
 
 static bool walk_next(struct walk *w, struct seen *ret)
@@ -82,32 +80,37 @@ static bool walk_next(struct walk *w, struct seen *ret)
                 ret->point = &column->point[w->point++];
                 double braked = braked_before(w, ret->point->t_ms, &frozen);
                 ret->lived_ms = (double)(ret->point->t_ms - w->ask->from_ms) - braked;
-                ret->x = w->by_steps ? steps_before(w, ret->point->t_ms) : ret->lived_ms;
+                ret->x = w->steps ? steps_before(w, ret->point->t_ms) : ret->lived_ms;
                 if (!frozen && ret->x >= 0)
                         return true;
         }
         return false;
 }
 
-static void walk_start(struct walk *w, const struct afz_trend_ask *ask, bool by_steps)
+static void walk_start(struct walk *w, const struct afz_trend_ask *ask,
+                       const struct afz_column *steps)
 {
         bool frozen;
-        *w = (struct walk){.ask = ask, .by_steps = by_steps};
+        *w = (struct walk){.ask = ask, .steps = steps};
         w->point = afz_column_at(ask->column, ask->from_ms);
+        w->more = afz_step_next(steps, &w->step, &w->next);
         /* What was before the question does not count. */
         double before = braked_before(w, ask->from_ms, &frozen);
         w->braked_ms -= before;
 }
 
-static bool has_steps(const struct afz_trend_ask *ask)
+/* The clock of the steps in these times, if it is one; NULL: it is not. */
+static const struct afz_column *clock_of(const struct afz_trend_ask *ask)
 {
-        unsigned steps = 0;
-        for (size_t i = 0; ask->steps && i < ask->steps->marks && steps < STEPS_MIN; i++) {
-                const struct afz_mark *m = &ask->steps->mark[i];
-                steps +=
-                        m->kind == AFZ_MARK_STEP && m->t_ms >= ask->from_ms && m->t_ms < ask->to_ms;
-        }
-        return steps >= STEPS_MIN;
+        const struct afz_column *steps =
+                ask->steps ? afz_step_column(ask->steps, ask->from_ms, ask->to_ms) : NULL;
+        struct afz_step_tick tick = {0};
+        unsigned ticks = 0;
+        if (afz_step_count(steps, ask->from_ms, ask->to_ms) < STEPS_MIN)
+                return NULL;
+        for (size_t cursor = 0; ticks < TICKS_MIN && afz_step_next(steps, &cursor, &tick);)
+                ticks += tick.t_ms >= ask->from_ms && tick.t_ms < ask->to_ms;
+        return ticks >= TICKS_MIN ? steps : NULL;
 }
 
 static void take(struct afz_floor *floor, const struct seen *seen)
@@ -137,8 +140,9 @@ bool afz_floor_of(const struct afz_trend_ask *ask, double drop, struct afz_floor
         memset(ret, 0, sizeof *ret);
         if (!ask->column || ask->from_ms >= ask->to_ms)
                 return false;
-        ret->by_steps = has_steps(ask);
-        walk_start(&w, ask, ret->by_steps);
+        const struct afz_column *steps = clock_of(ask);
+        ret->by_steps = steps != NULL;
+        walk_start(&w, ask, steps);
         if (!walk_next(&w, &first))
                 return false;
         for (last = first; walk_next(&w, &seen);)
@@ -149,7 +153,7 @@ bool afz_floor_of(const struct afz_trend_ask *ask, double drop, struct afz_floor
         ret->unit_ms = ret->lived_ms / (last.x - first.x);
         ret->x_first = first.x + (last.x - first.x) * drop;
         ret->part = (last.x - ret->x_first) / AFZ_FLOOR_PARTS;
-        for (walk_start(&w, ask, ret->by_steps); walk_next(&w, &seen);)
+        for (walk_start(&w, ask, steps); walk_next(&w, &seen);)
                 take(ret, &seen);
         return true;
 }

@@ -21,6 +21,16 @@ const struct afz_judge afz_judges[] = {
         {"leak",
          afz_judge_leak,
          {"swap-thrash", "swap-insufficient", "shm-full", "host-exhaustion", "oom-killed"}},
+        /* What it holds at once: a leak goes first, for what grows meets any line. */
+        {"dataset-in-memory",
+         afz_judge_dataset,
+         {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
+        {"batch-too-large",
+         afz_judge_batch,
+         {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
+        {"layer-buffer",
+         afz_judge_layer,
+         {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
         {"fd-leak", afz_judge_fd_leak, {"exception", "crash"}},
         {"log-growth", afz_judge_log_growth, {"disk-full", "exception"}},
         {"disk-full", afz_judge_disk_full, {"hang", "crash", "exception"}},
@@ -47,17 +57,10 @@ static const char *const own_ends[] = {"exception", "crash", "killed-externally"
 
 /* ---- who explains whom ---- */
 
-/* "hang:spin" is of the family "hang". */
-static bool is_of(const char *id, const char *family)
-{
-        size_t n = strlen(family);
-        return strncmp(id, family, n) == 0 && (id[n] == '\0' || id[n] == ':');
-}
-
 static const struct afz_judge *row_of(const struct afz_verdict *v)
 {
         for (unsigned i = 0; i + 1 < afz_judges_count; i++)
-                if (is_of(v->id, afz_judges[i].id))
+                if (afz_verdict_is_of(v->id, afz_judges[i].id))
                         return &afz_judges[i];
         return &afz_judges[afz_judges_count - 1];
 }
@@ -65,7 +68,7 @@ static const struct afz_judge *row_of(const struct afz_verdict *v)
 /* Who is killed while it hangs is killed for that: the one end that needs no serious cause. */
 static bool is_put_down(const struct afz_verdict *cause, const struct afz_verdict *v)
 {
-        return is_of(cause->id, "hang") && strcmp(v->id, "killed-externally") == 0;
+        return afz_verdict_is_of(cause->id, "hang") && strcmp(v->id, "killed-externally") == 0;
 }
 
 static enum afz_level level_to_explain(const struct afz_verdict *v)
@@ -83,7 +86,7 @@ static bool explains(const struct afz_verdict *cause, const struct afz_verdict *
             cause->confidence < CAUSE_CONFIDENCE)
                 return false;
         for (unsigned i = 0; i < sizeof row->explains / sizeof *row->explains; i++)
-                if (row->explains[i] && is_of(v->id, row->explains[i]))
+                if (row->explains[i] && afz_verdict_is_of(v->id, row->explains[i]))
                         return true;
         return false;
 }
@@ -178,13 +181,35 @@ static void drop_twins(struct afz_outcome *o)
 {
         for (unsigned i = 0; i < o->verdicts; i++)
                 for (unsigned k = i + 1; k < o->verdicts;)
-                        if (!is_of(o->verdict[k].id, row_of(&o->verdict[i])->id) &&
+                        if (!afz_verdict_is_of(o->verdict[k].id, row_of(&o->verdict[i])->id) &&
                             strcmp(o->verdict[i].id, o->verdict[k].id) != 0) {
                                 k++;
                         } else {
                                 if (is_weaker(&o->verdict[i], &o->verdict[k]))
                                         o->verdict[i] = o->verdict[k];
                                 drop(o, k);
+                        }
+}
+
+/* One line either keeps ever more, or holds what was loaded once: of the two, the surer stays. */
+static bool are_rivals(const struct afz_verdict *a, const struct afz_verdict *b)
+{
+        return afz_verdict_is_of(a->id, "leak") && afz_verdict_is_of(b->id, "dataset-in-memory") &&
+               a->where.line > 0 && a->where.line == b->where.line &&
+               strcmp(a->where.file, b->where.file) == 0;
+}
+
+static void drop_rivals(struct afz_outcome *o)
+{
+        for (unsigned i = 0; i < o->verdicts; i++)
+                for (unsigned k = 0; k < o->verdicts; k++)
+                        if (are_rivals(&o->verdict[i], &o->verdict[k])) {
+                                bool loads = o->verdict[k].confidence > o->verdict[i].confidence;
+                                if (loads) /* it ended for that, then */
+                                        o->verdict[k].level = o->verdict[i].level;
+                                drop(o, loads ? i : k);
+                                drop_rivals(o); /* their places have moved */
+                                return;
                         }
 }
 
@@ -203,6 +228,7 @@ static void make_room(struct afz_outcome *o)
 void afz_verdicts_settle(struct afz_outcome *outcome)
 {
         drop_twins(outcome);
+        drop_rivals(outcome);
         find_causes(outcome);
         sort(outcome);
 }

@@ -1,7 +1,9 @@
 #include "work_signs.h"
 
+#include "step_clock.h"
+
 static const struct {
-        unsigned steps;   /* that ended */
+        int64_t steps;    /* that were begun */
         unsigned lines;   /* moments in which it wrote something, with one in each half, ... */
         uint32_t line_ms; /* ... and one in so long */
         double fell;      /* given back in all, of the growth */
@@ -56,11 +58,8 @@ static bool spread(const struct moments *m, unsigned least)
 
 static bool has_steps(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
 {
-        unsigned steps = 0;
-        for (size_t i = 0; i < flight->marks && steps < rule.steps; i++)
-                steps += flight->mark[i].kind == AFZ_MARK_STEP && flight->mark[i].t_ms >= from_ms &&
-                         flight->mark[i].t_ms < to_ms;
-        return steps >= rule.steps;
+        const struct afz_column *steps = afz_step_column(flight, from_ms, to_ms);
+        return afz_step_count(steps, from_ms, to_ms) >= rule.steps;
 }
 
 static enum afz_work by_lines(const struct afz_column *written, uint32_t from_ms, uint32_t to_ms)

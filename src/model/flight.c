@@ -314,6 +314,12 @@ const struct afz_track *afz_flight_next(const struct afz_flight *flight, enum af
         return next ? &flight->track[next - 1] : NULL;
 }
 
+bool afz_mark_is_picture(const struct afz_mark *mark)
+{
+        return mark->kind == AFZ_MARK_STACK &&
+               strncmp(mark->text, AFZ_STACK_FROZEN, strlen(AFZ_STACK_FROZEN)) == 0;
+}
+
 const struct afz_track *afz_flight_one(const struct afz_flight *flight, enum afz_kind kind)
 {
         size_t cursor = 0;

@@ -47,12 +47,16 @@ enum afz_mark_kind {
         AFZ_MARK_ACTION,  /* code: enum afz_action */
         AFZ_MARK_SAID,    /* what the guard said; code: 0; text "warn: it needs 169M of ..." */
         AFZ_MARK_ATTEMPT, /* CMD was started; code: which attempt, from 1 */
-        AFZ_MARK_STEP,    /* a training step ended; code: its number */
+        AFZ_MARK_UNUSED,  /* nobody writes it; its number stays taken (steps: AFZ_INSIDE_STEP) */
         AFZ_MARK_GAP,     /* the recording lacks something; code: how many records */
         AFZ_MARK_STACK,   /* where a thread stood; code: its pid << 32 | tid */
         AFZ_MARK_SITE,    /* the stack of a site, innermost first; code: its subject's id */
         AFZ_MARK_COUNT
 };
+
+/* How the text of a STACK begins that was taken while the guard held the job still, before it asked
+ * it to save or to end: a picture of the moment, and no sign of a hang. */
+#define AFZ_STACK_FROZEN "frozen: "
 
 struct afz_mark {
         uint32_t t_ms;
@@ -118,6 +122,8 @@ int afz_flight_mark(struct afz_flight *flight, uint32_t t_ms, enum afz_mark_kind
                     const char *text, size_t text_len);
 
 /* ---- reading ---- */
+
+bool afz_mark_is_picture(const struct afz_mark *mark); /* a STACK that begins so */
 
 /* The first track of a kind; by id where there can be many. NULL: none. */
 const struct afz_track *afz_flight_one(const struct afz_flight *flight, enum afz_kind kind);

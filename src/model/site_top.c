@@ -23,12 +23,27 @@ static double last_of(const struct afz_track *track, enum afz_metric metric, uin
                        : 0;
 }
 
+enum afz_site_memory afz_site_memory_of(const struct afz_track *site)
+{
+        int64_t kind;
+        bool known = afz_column_last(afz_track_column(site, AFZ_SITE_MEMORY), UINT32_MAX, &kind);
+        return known && kind > 0 && kind < AFZ_MEMORIES ? (enum afz_site_memory)kind
+                                                        : AFZ_MEMORY_UNKNOWN;
+}
+
 /* ---- lines ---- */
 
+struct line {
+        struct afz_site_row row;
+        double top; /* of row.track alone */
+        uint32_t first_ms;
+        double aged_bytes, aged_steps_bytes; /* of these the age is known */
+        double level[AFZ_SITE_PARTS + 1];
+};
+
 struct lines {
-        struct afz_site_row *row;
-        double *top; /* of row[i].track alone */
-        size_t rows;
+        struct line *line;
+        size_t n;
 };
 
 static bool make_lines(const struct afz_flight *flight, struct lines *ret)
@@ -39,15 +54,8 @@ static bool make_lines(const struct afz_flight *flight, struct lines *ret)
         *ret = (struct lines){0};
         if (n == 0)
                 return false;
-        ret->row = calloc(n, sizeof *ret->row);
-        ret->top = calloc(n, sizeof *ret->top);
-        return ret->row && ret->top;
-}
-
-static void free_lines(struct lines *lines)
-{
-        free(lines->row);
-        free(lines->top);
+        ret->line = calloc(n, sizeof *ret->line);
+        return ret->line != NULL;
 }
 
 /* Sites of one line are one; those of the same name in another file are not. */
@@ -56,41 +64,52 @@ static bool is_same_line(const struct afz_track *a, const struct afz_track *b)
         return strcmp(a->name, b->name) == 0 && strcmp(a->detail, b->detail) == 0;
 }
 
-static void add(struct lines *lines, const struct afz_site_row *more)
+/* The line of a site; an empty one at the end when it has none yet. */
+static struct line *line_of(const struct lines *lines, const struct afz_track *track)
 {
         size_t i = 0;
-        while (i < lines->rows && !is_same_line(lines->row[i].track, more->track))
+        while (i < lines->n && !is_same_line(lines->line[i].row.track, track))
                 i++;
-        struct afz_site_row *row = &lines->row[i];
-        if (i == lines->rows)
-                lines->rows++;
-        if (!row->track || more->bytes > lines->top[i]) {
-                row->track = more->track;
-                lines->top[i] = more->bytes;
+        return &lines->line[i];
+}
+
+static struct line *add(struct lines *lines, const struct afz_site_row *more)
+{
+        struct line *line = line_of(lines, more->track);
+        if (line == &lines->line[lines->n]) {
+                line->first_ms = UINT32_MAX;
+                lines->n++;
         }
-        row->bytes += more->bytes;
-        row->blocks += more->blocks;
-        row->early_bytes += more->early_bytes;
-        row->counted_bytes += more->counted_bytes;
+        if (more->track->first_ms < line->first_ms)
+                line->first_ms = more->track->first_ms;
+        if (!line->row.track || more->bytes > line->top) {
+                line->row.track = more->track;
+                line->top = more->bytes;
+        }
+        line->row.bytes += more->bytes;
+        line->row.blocks += more->blocks;
+        line->row.early_bytes += more->early_bytes;
+        line->row.counted_bytes += more->counted_bytes;
+        return line;
 }
 
 static int larger_first(const void *a, const void *b)
 {
-        const struct afz_site_row *x = a, *y = b;
-        return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+        const struct line *x = a, *y = b;
+        return (x->row.bytes < y->row.bytes) - (x->row.bytes > y->row.bytes);
 }
 
 /* Site 0 is all the others: it counts, but is no line. */
 static bool tell(struct lines *lines, double rest, uint32_t t_ms, struct afz_site_top *ret)
 {
         *ret = (struct afz_site_top){.t_ms = t_ms, .seen_bytes = rest};
-        qsort(lines->row, lines->rows, sizeof *lines->row, larger_first);
-        for (size_t i = 0; i < lines->rows; i++) {
-                if (lines->row[i].bytes <= 0)
+        qsort(lines->line, lines->n, sizeof *lines->line, larger_first);
+        for (size_t i = 0; i < lines->n; i++) {
+                if (lines->line[i].row.bytes <= 0)
                         break;
-                ret->seen_bytes += lines->row[i].bytes;
+                ret->seen_bytes += lines->line[i].row.bytes;
                 if (ret->rows < AFZ_SITE_ROWS)
-                        ret->row[ret->rows++] = lines->row[i];
+                        ret->row[ret->rows++] = lines->line[i].row;
         }
         return ret->rows > 0;
 }
@@ -113,12 +132,14 @@ bool afz_site_top_at(const struct afz_flight *flight, uint32_t t_ms, struct afz_
                 if (track->subject.id == 0)
                         rest += row.bytes;
                 else
-                        add(&lines, &row);
+                        (void)add(&lines, &row);
         }
         any = any && tell(&lines, rest, t_ms, ret);
-        free_lines(&lines);
+        free(lines.line);
         return any;
 }
+
+/* ---- growth ---- */
 
 /* A program that ends frees: what it held in the moment before is meant. */
 static double near(const struct afz_track *track, uint32_t t_ms)
@@ -133,23 +154,95 @@ static double near(const struct afz_track *track, uint32_t t_ms)
         return (double)most;
 }
 
+double afz_site_grown(const struct afz_track *site, uint32_t from_ms, uint32_t to_ms)
+{
+        return near(site, to_ms) - last_of(site, AFZ_SITE_LIVE, from_ms + 1);
+}
+
+/* How old, by the bytes: what is live at several stacks of a line has several ages. */
+static void take_age(struct line *line, const struct afz_track *track, uint32_t to_ms)
+{
+        /* Not a moment later: of what is freed at the end, the oldest stays longest. */
+        uint32_t until_ms = to_ms < UINT32_MAX ? to_ms + 1 : to_ms;
+        double live = near(track, to_ms);
+        double age_ns = last_of(track, AFZ_SITE_AGE, until_ms);
+        double steps = last_of(track, AFZ_SITE_AGE_STEPS, until_ms);
+        if (age_ns > 0) {
+                line->aged_bytes += live;
+                line->row.age_ms += live * age_ns / 1e6;
+        }
+        if (steps > 0) {
+                line->aged_steps_bytes += live;
+                line->row.age_steps += live * steps;
+        }
+}
+
+/* In the parts of its own time, if it began in the earlier half: imports come before all steps. */
+static void take_levels(struct line *line, const struct afz_track *track, uint32_t from_ms,
+                        uint32_t to_ms)
+{
+        bool late = line->first_ms > from_ms && line->first_ms - from_ms <= (to_ms - from_ms) / 2;
+        uint32_t start_ms = late ? line->first_ms : from_ms;
+        for (unsigned i = late; i < AFZ_SITE_PARTS; i++) {
+                uint64_t t_ms = start_ms + (uint64_t)(to_ms - start_ms) * i / AFZ_SITE_PARTS;
+                line->level[i] += last_of(track, AFZ_SITE_LIVE, (uint32_t)t_ms + 1);
+        }
+        line->level[AFZ_SITE_PARTS] += near(track, to_ms);
+}
+
+static unsigned rises_of(const struct line *line)
+{
+        unsigned rises = 0;
+        for (unsigned i = 0; i < AFZ_SITE_PARTS; i++)
+                rises += line->level[i + 1] > line->level[i];
+        return rises;
+}
+
+unsigned afz_site_parts(const struct afz_track *site, uint32_t from_ms, uint32_t to_ms)
+{
+        struct line line = {.first_ms = site->first_ms};
+        if (from_ms >= to_ms)
+                return 0;
+        take_levels(&line, site, from_ms, to_ms);
+        return rises_of(&line);
+}
+
+static void settle_line(struct line *line)
+{
+        struct afz_site_row *row = &line->row;
+        row->age_ms = line->aged_bytes > 0 ? row->age_ms / line->aged_bytes : 0;
+        row->age_steps = line->aged_steps_bytes > 0 ? row->age_steps / line->aged_steps_bytes : 0;
+        row->parts = rises_of(line);
+}
+
 bool afz_site_growth(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,
                      struct afz_site_top *ret)
 {
+        double rest = 0, memory_bytes[AFZ_MEMORIES] = {0};
         const struct afz_track *track;
         struct lines lines;
-        double rest = 0;
+        if (from_ms >= to_ms)
+                return false;
         bool any = make_lines(flight, &lines);
         for (size_t at = 0; any && (track = next_site(flight, &at));) {
-                double before = last_of(track, AFZ_SITE_LIVE, from_ms + 1);
-                struct afz_site_row row = {.track = track, .bytes = near(track, to_ms) - before};
-                if (track->subject.id != 0)
-                        add(&lines, &row);
-                else if (row.bytes > 0)
-                        rest = row.bytes;
+                struct afz_site_row row = {.track = track,
+                                           .bytes = afz_site_grown(track, from_ms, to_ms)};
+                memory_bytes[afz_site_memory_of(track)] += row.bytes;
+                if (track->subject.id == 0) {
+                        rest = row.bytes > 0 ? row.bytes : 0;
+                        continue;
+                }
+                take_age(add(&lines, &row), track, to_ms);
         }
+        for (size_t at = 0; any && (track = next_site(flight, &at));)
+                if (track->subject.id != 0)
+                        take_levels(line_of(&lines, track), track, from_ms, to_ms);
+        for (size_t i = 0; any && i < lines.n; i++)
+                settle_line(&lines.line[i]);
         any = any && tell(&lines, rest, to_ms, ret);
-        free_lines(&lines);
+        if (any)
+                memcpy(ret->memory_bytes, memory_bytes, sizeof memory_bytes);
+        free(lines.line);
         return any;
 }
 

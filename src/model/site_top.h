@@ -9,17 +9,33 @@
 #include "flight.h"
 #include "verdict.h"
 
-enum { AFZ_SITE_ROWS = 12 };
+enum { AFZ_SITE_ROWS = 12, AFZ_SITE_PARTS = 8 };
+
+/* What AFZ_SITE_MEMORY tells. */
+enum afz_site_memory {
+        AFZ_MEMORY_UNKNOWN,
+        AFZ_MEMORY_HEAP,
+        AFZ_MEMORY_MAPPED,
+        AFZ_MEMORY_OBJECTS, /* Python's own */
+        AFZ_MEMORY_PINNED,  /* for a GPU */
+        AFZ_MEMORY_SHARED,
+        AFZ_MEMORIES
+};
 
 struct afz_site_row {
         const struct afz_track *track; /* its largest; name, where and stack are told of it */
         double bytes, blocks, early_bytes, counted_bytes;
+        /* Of afz_site_growth() alone: */
+        double age_ms, age_steps; /* of what is live, on the mean; 0: not known */
+        unsigned parts; /* of AFZ_SITE_PARTS equal parts of that time (of its own, where it began in
+                           the earlier half): in so many it rose */
 };
 
 struct afz_site_top {
         uint32_t t_ms;
-        double seen_bytes; /* of all lines, told or not */
-        unsigned rows;     /* largest first */
+        double seen_bytes;                 /* of all lines, told or not */
+        double memory_bytes[AFZ_MEMORIES]; /* afz_site_growth(): of that, by kind */
+        unsigned rows;                     /* largest first */
         struct afz_site_row row[AFZ_SITE_ROWS];
 };
 
@@ -35,6 +51,14 @@ bool afz_site_end(const struct afz_flight *flight, uint32_t *ret_ms);
 /* By how much each line grew over [from, to]; seen_bytes is the growth of all that grew. */
 bool afz_site_growth(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,
                      struct afz_site_top *ret);
+
+/* By how much one site grew over [from, to]; below 0: it shrank. */
+double afz_site_grown(const struct afz_track *site, uint32_t from_ms, uint32_t to_ms);
+
+/* In how many parts of that time it rose, as afz_site_row.parts. */
+unsigned afz_site_parts(const struct afz_track *site, uint32_t from_ms, uint32_t to_ms);
+
+enum afz_site_memory afz_site_memory_of(const struct afz_track *site);
 
 /* "/home/me/train.py", 33, "load"; nothing is set where it is not known. */
 void afz_site_where(const struct afz_track *site, struct afz_where *ret);

@@ -66,10 +66,16 @@ void afz_verdict_machine_lost(struct afz_verdict *v, const char *sign)
                  "look at the last lines of the boot before: journalctl -b -1 -e");
 }
 
-const struct afz_verdict *afz_outcome_find(const struct afz_outcome *outcome, const char *id)
+bool afz_verdict_is_of(const char *id, const char *family)
+{
+        size_t n = strlen(family);
+        return strncmp(id, family, n) == 0 && (id[n] == '\0' || id[n] == ':');
+}
+
+const struct afz_verdict *afz_outcome_find(const struct afz_outcome *outcome, const char *family)
 {
         for (unsigned i = 0; i < outcome->verdicts; i++)
-                if (strcmp(outcome->verdict[i].id, id) == 0)
+                if (afz_verdict_is_of(outcome->verdict[i].id, family))
                         return &outcome->verdict[i];
         return NULL;
 }

@@ -88,6 +88,10 @@ void afz_facts_check(struct afz_facts *facts);
 /* One more line of evidence; what finds no room is dropped. */
 __attribute__((format(printf, 2, 3))) void afz_verdict_note(struct afz_verdict *verdict,
                                                             const char *format, ...);
-const struct afz_verdict *afz_outcome_find(const struct afz_outcome *outcome, const char *id);
+
+/* "hang:spin" is of the family "hang", and so is "hang". */
+bool afz_verdict_is_of(const char *id, const char *family);
+/* The first of a family; NULL: none is there. */
+const struct afz_verdict *afz_outcome_find(const struct afz_outcome *outcome, const char *family);
 
 #endif

@@ -1,0 +1,484 @@
+/* Kinds of leaks and their lines: hand-made recordings in, id, line and words out. */
+#include "judge_fixture.h"
+#include "leak_kind.h"
+#include "role.h"
+
+enum { END_MS = 60000, MAIN = 100 };
+
+#define BACKWARD                                                                                   \
+        "c10::alloc_cpu() in libc10.so\ntorch::autograd::Engine::thread_main() in libt.so\n"
+#define TENSOR(op)                                                                                 \
+        "c10::alloc_cpu() in libc10.so\nat::native::" op "() in libt.so\n"                         \
+        "torch::autograd::VariableType::() in libt.so\nnet.py:8 in forward()\nnet.py:20 in main()"
+#define NODE                                                                                       \
+        "libstdc++.so.6+0xa958c\ntorch::autograd::VariableType::() in libt.so\n"                   \
+        "at::_ops::addmm::call() in libt.so\nnet.py:8 in forward()\nnet.py:20 in main()"
+
+#define EAGER(op)                                                                                  \
+        "tsl::port::AlignedMalloc() in libtf.so\ntensorflow::" op "() in libtf.so\n"               \
+        "tensorflow::EagerExecute() in libtf.so\nnet.py:8 in forward()\nnet.py:20 in main()"
+
+/* A job that needs so much more each second, told ten times a second, with small teeth: steps. */
+static void grows(double mega_per_s)
+{
+        for (uint32_t t = 0; t < END_MS; t += 100) {
+                double mega = 200 + mega_per_s * t / 1000 + 5 * fly_saw(t, 700);
+                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, t, FLY_MB(mega));
+        }
+        fly_flat(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_HARD, fly_every(0, END_MS, 1000), FLY_GB(8));
+}
+
+static void process(uint64_t pid, enum afz_role role, double rss_mega, double rss_per_s)
+{
+        struct fly_times t = fly_every(0, END_MS, 1000);
+        (void)fly_named(&flight, AFZ_KIND_PROC, pid, "python", NULL, NULL);
+        fly_flat(&flight, AFZ_KIND_PROC, pid, AFZ_PROC_ROLE, t, role);
+        fly_line(&flight, AFZ_KIND_PROC, pid, AFZ_PROC_RSS_ANON, t, FLY_MB(rss_mega),
+                 rss_per_s * (1 << 20));
+        fly_line(&flight, AFZ_KIND_PROC, pid, AFZ_PROC_NEED, t, FLY_MB(rss_mega),
+                 rss_per_s * (1 << 20));
+}
+
+struct site {
+        uint64_t id;
+        const char *name, *where, *function, *stack;
+        double mega, mega_per_s;
+        enum afz_site_memory memory;
+};
+
+static void tell_site(const struct site *s)
+{
+        struct fly_times t = fly_every(0, END_MS, 1000);
+        (void)fly_named(&flight, AFZ_KIND_SITE, s->id, s->name, s->where, s->function);
+        fly_line(&flight, AFZ_KIND_SITE, s->id, AFZ_SITE_LIVE, t, FLY_MB(s->mega),
+                 s->mega_per_s * (1 << 20));
+        fly_point(&flight, AFZ_KIND_SITE, s->id, AFZ_SITE_MEMORY, 0, s->memory);
+        if (s->stack)
+                fly_mark(&flight, 0, AFZ_MARK_SITE, (int64_t)s->id, s->stack);
+}
+
+static void tell_age(uint64_t id, double seconds, int64_t steps)
+{
+        fly_point(&flight, AFZ_KIND_SITE, id, AFZ_SITE_AGE, END_MS - 500, (int64_t)(seconds * 1e9));
+        if (steps > 0)
+                fly_point(&flight, AFZ_KIND_SITE, id, AFZ_SITE_AGE_STEPS, END_MS - 500, steps);
+}
+
+static void heap(double used_mega, double free_mega, double free_per_s)
+{
+        struct fly_times t = fly_every(500, END_MS, 2000);
+        fly_flat(&flight, AFZ_KIND_INSIDE, MAIN, AFZ_INSIDE_HEAP_USED, t, FLY_MB(used_mega));
+        fly_line(&flight, AFZ_KIND_INSIDE, MAIN, AFZ_INSIDE_HEAP_TAKEN, t,
+                 FLY_MB(used_mega + free_mega), free_per_s * (1 << 20));
+}
+
+static struct afz_outcome judged(void)
+{
+        struct afz_case c = {
+                .flight = &flight,
+                .facts = {.end = {.how = AFZ_END_STOPPED}, .stop_cause = AFZ_CAUSE_BUDGET}};
+        struct afz_outcome o = ask(afz_judge_leak, &c);
+        assert_int_equal(o.verdicts, 1);
+        return o;
+}
+
+/* ---- lines ---- */
+
+static const struct site history = {.id = 11,
+                                    .name = "train.py:33 in step()",
+                                    .where = "/home/me/train.py:33",
+                                    .function = "step",
+                                    .stack = "train.py:33 in step()\ntrain.py:50",
+                                    .mega = 1,
+                                    .mega_per_s = 9.5,
+                                    .memory = AFZ_MEMORY_HEAP};
+
+static void kept_from_every_step(void **state)
+{
+        (void)state;
+        grows(10);
+        process(MAIN, AFZ_ROLE_MAIN, 200, 10);
+        tell_site(&history);
+        tell_age(11, 30, 300);
+        fly_steps(&flight, fly_every(1000, END_MS, 100), 0);
+        struct afz_outcome o = judged();
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "leak:retained-history");
+        assert_string_equal(v->where.file, "/home/me/train.py");
+        assert_int_equal(v->where.line, 33);
+        assert_string_equal(v->where.function, "step");
+        assert_words(v->summary, "kept all the while");
+        assert_words(v->summary, "allocated at train.py:33 in step()");
+        assert_true(has_evidence(v, "with every step"));
+        assert_true(has_evidence(v, "30 s (300 steps) old on the mean, and it grew in all 8 of 8"));
+        assert_words(v->fix, "maxlen");
+        assert_int_equal(v->level, AFZ_LEVEL_ACT);
+}
+
+/* Native code: that it is kept, or forgotten, is the same from outside. */
+static void a_line_of_c(void **state)
+{
+        struct site s = history;
+        (void)state;
+        grows(10);
+        s.name = "list.c:9 in keep()";
+        s.where = "/home/me/list.c:9";
+        tell_site(&s);
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak");
+        assert_int_equal(o.verdict[0].where.line, 9);
+        assert_words(o.verdict[0].summary, "allocated at list.c:9");
+}
+
+/* A working set that is ever new, however large, is no history. */
+static void young_survivors(void **state)
+{
+        (void)state;
+        grows(10);
+        tell_site(&history);
+        tell_age(11, 1, 0);
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak");
+}
+
+/* Once, and then nothing: what grew is elsewhere. */
+static void a_line_that_rose_once(void **state)
+{
+        (void)state;
+        grows(10);
+        tell_site(&(struct site){.id = 5, .name = "a.py:1", .where = "/a.py:1"});
+        fly_point(&flight, AFZ_KIND_SITE, 5, AFZ_SITE_LIVE, END_MS, FLY_MB(300));
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak");
+}
+
+static void too_little_is_seen(void **state)
+{
+        struct site s = history;
+        (void)state;
+        grows(10);
+        s.mega_per_s = 0.4; /* of 10: nobody knows of the rest */
+        tell_site(&s);
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak");
+        assert_int_equal(o.verdict[0].where.line, 0);
+}
+
+/* ... unless malloc tells where the rest is: what is kept lies between what was freed. */
+static void history_in_pieces(void **state)
+{
+        struct site s = history;
+        (void)state;
+        grows(10);
+        s.mega_per_s = 1.6;
+        tell_site(&s);
+        heap(60, 20, 8);
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak:retained-history");
+        assert_int_equal(o.verdict[0].where.line, 33);
+}
+
+/* ---- graphs ---- */
+
+static void graph(const char *const *stack, const double *per_s, unsigned n)
+{
+        grows(10);
+        for (unsigned i = 0; i < n; i++)
+                tell_site(&(struct site){.id = 20 + i,
+                                         .name = "net.py:8 in forward()",
+                                         .where = "/me/net.py:8",
+                                         .function = "forward",
+                                         .stack = stack[i],
+                                         .mega = 1,
+                                         .mega_per_s = per_s[i],
+                                         .memory = AFZ_MEMORY_HEAP});
+}
+
+static void graphs(void **state)
+{
+        static const struct {
+                const char *stack[3];
+                double per_s[3];
+                const char *id;
+        } row[] = {
+                /* Results of operations, and the nodes. */
+                {{TENSOR("relu"), NODE}, {8, 0.2}, "leak:retained-graph"},
+                /* No node was sampled: but what lies between is kept, too. */
+                {{TENSOR("relu"), TENSOR("addmm")}, {5, 4}, "leak:retained-graph"},
+                /* All was freed on the way back, but for the nodes. */
+                {{NODE}, {9}, "leak:retained-graph"},
+                /* One result alone, detached: a history. */
+                {{TENSOR("addmm")}, {9}, "leak:retained-history"},
+                /* A tape: two operations of one line, or one. */
+                {{EAGER("ReluOp"), EAGER("BiasOp")}, {6, 3}, "leak:retained-graph"},
+                {{EAGER("BiasOp")}, {9}, "leak:retained-history"},
+                /* Gradients are of no graph. */
+                {{BACKWARD "net.py:8 in forward()", BACKWARD "x"}, {5, 4}, "leak:retained-history"},
+                /* Hostile: nothing, a lone newline, plumbing without an end. */
+                {{NULL, "\n", "libc.so+0x1\nlibc.so+0x2"}, {3, 3, 3}, "leak:retained-history"},
+        };
+        (void)state;
+        for (unsigned i = 0; i < AFZ_COUNT_OF(row); i++) {
+                afz_flight_done(&flight);
+                afz_flight_init(&flight);
+                graph(row[i].stack, row[i].per_s, 3);
+                struct afz_outcome o = judged();
+                if (strcmp(o.verdict[0].id, row[i].id) != 0)
+                        fail_msg("row %u: %s, not %s", i, o.verdict[0].id, row[i].id);
+                assert_int_equal(o.verdict[0].where.line, 8);
+        }
+}
+
+/* What a step needs while it runs, and a look happens to see, is not kept. */
+static void scratch_of_the_last_step(void **state)
+{
+        static const char *const stack[] = {TENSOR("addmm")};
+        static const double per_s[] = {9};
+        (void)state;
+        graph(stack, per_s, 1);
+        fly_mark(&flight, 0, AFZ_MARK_SITE, 21, TENSOR("sqrt"));
+        for (uint32_t t = 0; t <= END_MS; t += 1000)
+                fly_point(&flight, AFZ_KIND_SITE, 21, AFZ_SITE_LIVE, t, FLY_MB(t % 7000 ? 0 : 80));
+        fly_point(&flight, AFZ_KIND_SITE, 21, AFZ_SITE_LIVE, END_MS + 100, FLY_MB(80));
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak:retained-history");
+}
+
+/* No line has most of it; the one that calls them all does. */
+static void lines_that_share(void **state)
+{
+        static const char *const file[] = {"/me/net.py:8", "/me/net.py:9", "/me/net.py:10"};
+        static const char *const name[] = {"net.py:8 in forward()", "net.py:9 in forward()",
+                                           "net.py:10 in forward()"};
+        static const char *const stack[] = {
+                "libc.so+0x1\nnet.py:8 in forward()\nnet.py:20 in main()\nnet.py:30",
+                "net.py:9 in forward()\nnet.py:20 in main()\nnet.py:30",
+                "net.py:10 in forward()\nnet.py:20 in main()\nnet.py:30"};
+        (void)state;
+        grows(10);
+        for (unsigned i = 0; i < 3; i++)
+                tell_site(&(struct site){.id = 20 + i,
+                                         .name = name[i],
+                                         .where = file[i],
+                                         .stack = stack[i],
+                                         .mega_per_s = 3,
+                                         .memory = AFZ_MEMORY_OBJECTS});
+        struct afz_outcome o = judged();
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->where.file, "/me/net.py");
+        assert_int_equal(v->where.line, 20);
+        assert_string_equal(v->where.function, "main");
+        assert_words(v->summary, "allocated below net.py:20 in main()");
+}
+
+/* ---- what the kernel and malloc tell ---- */
+
+static void copies_of_workers(void **state)
+{
+        (void)state;
+        grows(10);
+        process(MAIN, AFZ_ROLE_MAIN, 400, 0);
+        for (uint64_t pid = 101; pid < 105; pid++)
+                process(pid, AFZ_ROLE_WORKER, 400, 0);
+        struct afz_outcome o = judged();
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "leak:worker-copy");
+        assert_true(has_evidence(v, "4 loader workers shared with their parent"));
+        assert_words(v->fix, "NumPy");
+        assert_true(v->confidence < 0.9);
+}
+
+/* A data set is built, then workers begin to copy it: that is what it ended for. */
+static void copies_behind_a_data_set(void **state)
+{
+        (void)state;
+        for (uint32_t t = 0; t < END_MS; t += 100) {
+                double mega = t < 30000 ? 20 + 13.0 * t / 1000 : 400 + 9.0 * (t - 30000) / 1000;
+                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, t, FLY_MB(mega));
+        }
+        fly_line(&flight, AFZ_KIND_PROC, MAIN, AFZ_PROC_RSS_ANON, fly_every(0, 30000, 1000), 0,
+                 13 << 20);
+        fly_flat(&flight, AFZ_KIND_PROC, MAIN, AFZ_PROC_RSS_ANON, fly_every(30000, END_MS, 1000),
+                 FLY_MB(400));
+        for (uint64_t pid = 101; pid < 104; pid++) {
+                struct fly_times t = fly_every(30500, END_MS, 1000);
+                fly_flat(&flight, AFZ_KIND_PROC, pid, AFZ_PROC_ROLE, t, AFZ_ROLE_WORKER);
+                fly_flat(&flight, AFZ_KIND_PROC, pid, AFZ_PROC_RSS_ANON, t, FLY_MB(400));
+        }
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak:worker-copy");
+        assert_true(o.verdict[0].from_ms > 30000);
+}
+
+static void workers_that_grow(void **state)
+{
+        (void)state;
+        grows(10);
+        process(MAIN, AFZ_ROLE_MAIN, 400, 0);
+        process(101, AFZ_ROLE_WORKER, 400, 5);
+        process(102, AFZ_ROLE_WORKER, 400, 5);
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak");
+        assert_words(o.verdict[0].fix, "loader workers grow");
+}
+
+/* Of one process nothing is known: it may be that one. */
+static void a_process_that_cannot_be_read(void **state)
+{
+        (void)state;
+        grows(10);
+        process(101, AFZ_ROLE_WORKER, 900, 0);
+        fly_flat(&flight, AFZ_KIND_PROC, 7, AFZ_PROC_STATE, fly_every(0, END_MS, 1000), 'S');
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak");
+}
+
+/* Workers that are too small to have copied so much. */
+static void small_workers(void **state)
+{
+        (void)state;
+        grows(10);
+        process(101, AFZ_ROLE_WORKER, 30, 0);
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak");
+}
+
+static void a_heap_in_pieces(void **state)
+{
+        (void)state;
+        grows(10);
+        process(MAIN, AFZ_ROLE_MAIN, 200, 10);
+        heap(80, 10, 9);
+        tell_site(&(struct site){.id = 5, .name = "a.c:1", .where = "/a.c:1", .mega = 70});
+        tell_site(&(struct site){.id = 6, .name = "a.c:2", .where = "/a.c:2", .mega_per_s = 0.1});
+        struct afz_outcome o = judged();
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "leak:fragmentation");
+        assert_true(has_evidence(v, "mallinfo2"));
+        assert_words(v->fix, "malloc_trim(0)");
+        assert_true(v->confidence >= 0.7);
+}
+
+/* Nobody asked malloc: then it is a guess, and only where lines tell of what it had before. */
+static void a_heap_that_may_be_in_pieces(void **state)
+{
+        struct site had = {.id = 5, .name = "a.py:1", .where = "/a.py:1", .mega = 150};
+        (void)state;
+        grows(10);
+        tell_site(&had);
+        tell_site(&(struct site){.id = 6, .name = "a.py:2", .where = "/a.py:2", .mega_per_s = .1});
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak:fragmentation");
+        assert_true(o.verdict[0].confidence < 0.6);
+        afz_flight_done(&flight);
+        afz_flight_init(&flight);
+        grows(10);
+        had.mega = 20; /* of 200: most of it is not seen at all */
+        tell_site(&had);
+        o = judged();
+        assert_string_equal(o.verdict[0].id, "leak");
+}
+
+static void by_memory(void **state)
+{
+        static const struct {
+                enum afz_site_memory memory;
+                double cgroup_per_s;
+                const char *id, *words;
+        } row[] = {
+                {AFZ_MEMORY_PINNED, 0, "leak:pinned", "pinned for the GPU"},
+                {AFZ_MEMORY_SHARED, 9, "leak:shm", "in shared memory"},
+                {AFZ_MEMORY_OBJECTS, 0, "leak:retained-history", "kept"},
+                {(enum afz_site_memory)99, 0, "leak:retained-history", "kept"},
+                {(enum afz_site_memory) - 1, 0, "leak:retained-history", "kept"},
+        };
+        (void)state;
+        for (unsigned i = 0; i < AFZ_COUNT_OF(row); i++) {
+                struct site s = history;
+                afz_flight_done(&flight);
+                afz_flight_init(&flight);
+                grows(10);
+                s.memory = row[i].memory;
+                tell_site(&s);
+                fly_line(&flight, AFZ_KIND_CGROUP, 1, AFZ_CGROUP_SHMEM, fly_every(0, END_MS, 1000),
+                         0, row[i].cgroup_per_s * (1 << 20));
+                struct afz_outcome o = judged();
+                assert_string_equal(o.verdict[0].id, row[i].id);
+                assert_words(o.verdict[0].summary, row[i].words);
+                assert_int_equal(o.verdict[0].where.line, 33);
+        }
+}
+
+/* Shared memory is seen without a probe, too. */
+static void shared_without_lines(void **state)
+{
+        (void)state;
+        grows(10);
+        fly_line(&flight, AFZ_KIND_JOB, MAIN, AFZ_JOB_PSS_SHMEM, fly_every(0, END_MS, 1000), 0,
+                 9 << 20);
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak:shm");
+        assert_true(has_evidence(&o.verdict[0], "is shared memory"));
+}
+
+/* Imports for most of its life, then a leak at one line. */
+static void a_leak_behind_imports(void **state)
+{
+        struct site s = history;
+        (void)state;
+        for (uint32_t t = 0; t < END_MS; t += 100) {
+                double mega =
+                        t < 35000 ? 20 + 8.0 * (t / 4000 % 9) : 300 + 10.0 * (t - 35000) / 1000;
+                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, t,
+                          FLY_MB(mega + 5 * fly_saw(t, 700)));
+        }
+        struct afz_case c = {
+                .flight = &flight,
+                .facts = {.end = {.how = AFZ_END_STOPPED}, .stop_cause = AFZ_CAUSE_BUDGET}};
+        assert_int_equal(ask(afz_judge_leak, &c).verdicts, 0);
+        (void)fly_named(&flight, AFZ_KIND_SITE, s.id, s.name, s.where, s.function);
+        fly_line(&flight, AFZ_KIND_SITE, s.id, AFZ_SITE_LIVE, fly_every(35000, END_MS, 1000), 0,
+                 10 << 20);
+        struct afz_outcome o = judged();
+        assert_string_equal(o.verdict[0].id, "leak:retained-history");
+        assert_in_range(o.verdict[0].from_ms, 35000, 50000);
+}
+
+/* The family explains what a leak explains, and one of it is said. */
+static void kinds_are_a_family(void **state)
+{
+        struct afz_outcome o = {0};
+        (void)state;
+        (void)afz_outcome_add(&o, "host-exhaustion", AFZ_LEVEL_ACT, 0.95);
+        (void)afz_outcome_add(&o, "leak:worker-copy", AFZ_LEVEL_ACT, 0.7);
+        afz_verdicts_settle(&o);
+        assert_string_equal(o.verdict[0].id, "leak:worker-copy");
+        assert_string_equal(o.verdict[1].caused_by, "leak:worker-copy");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(kept_from_every_step),
+                TEST(a_line_of_c),
+                TEST(young_survivors),
+                TEST(a_line_that_rose_once),
+                TEST(too_little_is_seen),
+                TEST(history_in_pieces),
+                TEST(graphs),
+                TEST(scratch_of_the_last_step),
+                TEST(lines_that_share),
+                TEST(copies_of_workers),
+                TEST(copies_behind_a_data_set),
+                TEST(workers_that_grow),
+                TEST(a_process_that_cannot_be_read),
+                TEST(small_workers),
+                TEST(a_heap_in_pieces),
+                TEST(a_heap_that_may_be_in_pieces),
+                TEST(by_memory),
+                TEST(shared_without_lines),
+                TEST(a_leak_behind_imports),
+                TEST(kinds_are_a_family),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
