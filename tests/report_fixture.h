@@ -1,8 +1,9 @@
 #ifndef AFZ_REPORT_FIXTURE_H
 #define AFZ_REPORT_FIXTURE_H
 /* Runs made by hand, for pictures of them: a leak of 30 seconds that ends in a stop, a calm day of
- * 24 hours with loader workers and GPUs, one whose every text is hostile, and one of which nothing
- * is known. Made of arithmetic alone, so that they are the same each time. */
+ * 24 hours with loader workers and GPUs, one whose every text is hostile, one of which nothing
+ * is known, one with a single line that holds memory and one with thousands of stacks. Made of
+ * arithmetic alone, so that they are the same each time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,11 +154,68 @@ static void fix_leak_marks(struct fix_page *page)
         fix_mark(page, 26000, AFZ_MARK_STACK, INT64_C(4242) << 32 | 4242,
                  "futex_wait\n__pthread_cond_wait\ntorch::autograd::Engine::thread_main\n"
                  "train.py:118 in train_step\ntrain.py:203 in <module>");
+        fix_mark(page, 28100, AFZ_MARK_STACK, INT64_C(4242) << 32 | 4242,
+                 AFZ_STACK_FROZEN "__read\ntrain.py:90 in save()");
         fix_mark(page, 26000, AFZ_MARK_STACK, INT64_C(4250) << 32 | 4261,
                  "__read\nloader.py:41 in decode");
-        for (uint32_t t = 2400, step = 1; t < 28000;
-             t += 205 + (t > 22000 ? t % 700 : t % 40), step++)
-                fix_mark(page, t, AFZ_MARK_STEP, step, "");
+}
+
+/* Begun every 0.21 s, and slower when it is braked; looked at once a second. */
+static void fix_leak_steps(struct fix_page *page)
+{
+        double steps = 0;
+        for (uint32_t t = 1000; t < 29000; t += 1000) {
+                steps += t < 2400 ? 0 : t > 22000 ? 2.1 : 4.7;
+                fix_at(page, AFZ_INSIDE_STEP, 4242, t, floor(steps));
+        }
+}
+
+/* ---- which lines hold it ---- */
+
+static void fix_site(struct fix_page *page, uint64_t id, const char *name, const char *where,
+                     const char *stack)
+{
+        fix_track(page, AFZ_KIND_SITE, id, name, where, "");
+        if (stack)
+                fix_mark(page, 1000, AFZ_MARK_SITE, (int64_t)id, stack);
+}
+
+static void fix_held(struct fix_page *page, uint64_t id, uint32_t t, double bytes, double counted)
+{
+        fix_at(page, AFZ_SITE_LIVE, id, t, bytes);
+        fix_at(page, AFZ_SITE_COUNTED, id, t, bytes * counted);
+}
+
+static void fix_leak_sites(struct fix_page *page)
+{
+        static const char called[] = "\npython3.11+0x1b2c3d\ntrain.py:88 in main()\ntrain.py:203";
+        char stack[600];
+        fix_site(page, 0, "everywhere else", "", NULL);
+        snprintf(stack, sizeof stack,
+                 "libc.so.6+0x98a12\nc10::alloc_cpu() in libc10.so\nat::native::repeat() in "
+                 "libtorch_cpu.so\npython3.11+0x1f3a\ntrain.py:118 in train_step()%s",
+                 called);
+        fix_site(page, 7, "train.py:118 in train_step()", "/home/ada/speech/train.py:118", stack);
+        snprintf(stack, sizeof stack,
+                 "default_malloc() in _multiarray_umath.so\nnumpy/_core/numeric.py:232 in "
+                 "ones()\ndata.py:41 in load()%s",
+                 called);
+        fix_site(page, 8, "data.py:41 in load()", "/home/ada/speech/data.py:41", stack);
+        fix_site(page, 9, "data.py:41 in load()", "/home/ada/speech/data.py:41",
+                 "data.py:41 in load()\ntrain.py:203");
+        fix_site(page, 10, "train.py:12", "/home/ada/speech/train.py:12",
+                 "torch/__init__.py:9\n<frozen importlib._bootstrap>:241 in _call()\ntrain.py:12");
+        for (uint32_t t = 1000; t <= 29000; t += 1000) {
+                double need = fix_leak_need(t);
+                fix_held(page, 0, t, 0.08 * need, 0);
+                fix_held(page, 7, t, t > 5000 ? 0.65 * need : 0, 1);
+                fix_held(page, 10, t, 30.0 * FIX_MIB, 0);
+        }
+        fix_held(page, 8, 2000, 300.0 * FIX_MIB, 1); /* told once: it holds until the end */
+        fix_held(page, 9, 2000, 60.0 * FIX_MIB, 0.5);
+        fix_at(page, AFZ_SITE_MEMORY, 10, 29000, 3);
+        fix_at(page, AFZ_SITE_PROCESSES, 8, 29000, 5);
+        fix_mark(page, 29000, AFZ_MARK_SITE, 0, "the probe was in 5 processes, CPython 3.11");
 }
 
 static void fix_leak_machine(struct fix_page *page, uint32_t t, double need, double stall_ns)
@@ -251,6 +309,8 @@ static void fix_leak(struct fix_page *page)
         }
         fix_leak_verdicts(page);
         fix_leak_marks(page);
+        fix_leak_steps(page);
+        fix_leak_sites(page);
         fix_leak_ledger(page);
         page->flight.ended = true;
         fix_finish(page);
@@ -316,8 +376,8 @@ static void fix_day(struct fix_page *page)
         }
         for (uint32_t t = 0; t < FIX_DAY_MS; t += fix_day_span(t))
                 fix_day_point(page, t, fix_day_span(t) > 100 ? fix_day_span(t) : 0);
-        for (uint32_t t = 60000; t < FIX_DAY_MS; t += 1200)
-                fix_mark(page, t, AFZ_MARK_STEP, t / 1200, "");
+        for (uint32_t t = 60000; t < FIX_DAY_MS; t += 10000)
+                fix_span(page, AFZ_INSIDE_STEP, 901, t, 10000, (t + 10000) / 1200, 0);
         for (uint32_t t = 5400000; t < FIX_DAY_MS; t += 5400000)
                 fix_mark(page, t, AFZ_MARK_SAID, 0, "saved: checkpoint on /data/ckpt in 41 s");
         struct afz_verdict *v = afz_outcome_add(&page->outcome, "clean", AFZ_LEVEL_OK, 0.97);
@@ -341,6 +401,21 @@ static void fix_hostile_marks(struct fix_page *page)
         fix_mark(page, 2000, AFZ_MARK_EVENT, INT64_MIN, FIX_EVIL);
         for (uint32_t t = 3000; t < 13000; t += 7)
                 fix_mark(page, t, AFZ_MARK_SAID, 0, t % 2 ? FIX_EVIL : "warn");
+}
+
+static void fix_hostile_sites(struct fix_page *page)
+{
+        char stack[3 * sizeof FIX_EVIL + 40];
+        snprintf(stack, sizeof stack, "%s\n\n%s+0x12\n%s:7 in x()\n", FIX_EVIL, FIX_EVIL, FIX_EVIL);
+        for (uint64_t i = 0; i < 40; i++) {
+                fix_track(page, AFZ_KIND_SITE, i, FIX_EVIL, FIX_EVIL, FIX_EVIL);
+                fix_at(page, AFZ_SITE_LIVE, i, (uint32_t)i, i < 37 ? 9e17 : -5e18);
+                fix_at(page, AFZ_SITE_MEMORY, i, (uint32_t)i, i % 2 ? 9e18 : -1);
+                fix_at(page, AFZ_SITE_PROCESSES, i, (uint32_t)i, 9e18);
+                fix_mark(page, 1000, AFZ_MARK_SITE, (int64_t)i, i % 2 ? stack : "\n\n\n");
+        }
+        for (uint32_t t = 0; t < 100; t++)
+                fix_at(page, AFZ_INSIDE_STEP, 1, t * 10, t % 2 ? 9.2e18 : -9.2e18);
 }
 
 static void fix_hostile(struct fix_page *page)
@@ -382,6 +457,7 @@ static void fix_hostile(struct fix_page *page)
         }
         page->outcome.end = (struct afz_end){AFZ_END_SIGNAL, -1};
         fix_hostile_marks(page);
+        fix_hostile_sites(page);
         page->ledger.kinds = AFZ_REPORT_KINDS, page->ledger.moments = AFZ_REPORT_MOMENTS;
         for (unsigned k = 0; k < AFZ_REPORT_KINDS; k++) {
                 page->ledger.kind[k].name = page->ledger.kind[k].what = FIX_EVIL;
@@ -399,11 +475,44 @@ static void fix_nothing(struct fix_page *page)
         fix_finish(page);
 }
 
+/* ---- one line, and thousands of stacks ---- */
+
+static void fix_one_line(struct fix_page *page)
+{
+        fix_head(page, "./trainer", 15.5, 0, 4);
+        fix_site(page, 5, "trainer+0x1234", ":0", "libc.so.6+0x1\ntrainer+0x1234");
+        fix_held(page, 5, 500, 64.0 * FIX_MIB, 1);
+        fix_at(page, AFZ_HOLD_NEED, 0, 3000, 65.0 * FIX_MIB);
+        page->outcome.end = (struct afz_end){AFZ_END_EXIT, 0};
+        fix_finish(page);
+}
+
+static void fix_many_stacks(struct fix_page *page)
+{
+        enum { SITES = 5000, DEEP = 64 };
+        char name[64], *stack = malloc(DEEP * 64);
+        fix_head(page, "python3 wide.py", 15.5, 0, 4);
+        for (unsigned i = 1; i <= SITES; i++) {
+                size_t n = 0;
+                for (unsigned f = 0; f < DEEP; f++) {
+                        unsigned way = i % (f < 8 ? 200 : 25);
+                        n += (size_t)snprintf(stack + n, 64, "%sm%u.py:%u in f%u()", f ? "\n" : "",
+                                              way, f + 1, f);
+                }
+                snprintf(name, sizeof name, "m%u.py:1 in f0()", i % 200);
+                fix_site(page, i, name, name, stack);
+                fix_held(page, i, 1000 + i, (2.0 + i % 900) * FIX_MIB, 1);
+        }
+        free(stack);
+        page->outcome.end = (struct afz_end){AFZ_END_EXIT, 0};
+        fix_finish(page);
+}
+
 static const struct fix_run {
         const char *name;
         void (*make)(struct fix_page *page);
-} fix_runs[] = {
-        {"leak", fix_leak}, {"day", fix_day}, {"hostile", fix_hostile}, {"nothing", fix_nothing}};
+} fix_runs[] = {{"leak", fix_leak},       {"day", fix_day},      {"hostile", fix_hostile},
+                {"nothing", fix_nothing}, {"one", fix_one_line}, {"many", fix_many_stacks}};
 enum { FIX_RUNS = sizeof fix_runs / sizeof fix_runs[0] };
 
 static inline struct fix_page *fix_page_new(const char *name)
@@ -423,6 +532,23 @@ static inline void fix_page_free(struct fix_page *page)
 {
         afz_flight_done(&page->flight);
         free(page);
+}
+
+/* The whole page of a run; the caller's to free. */
+static inline char *fix_page_text(const char *name, size_t *ret_len)
+{
+        enum { PAGE_CAP = 4 << 20 };
+        char *text = malloc(PAGE_CAP);
+        if (!text)
+                abort();
+        struct afz_out out = afz_out_to(-1, text, PAGE_CAP - 1);
+        struct fix_page *page = fix_page_new(name);
+        if (afz_report_put(&out, &page->report) != 0)
+                abort();
+        fix_page_free(page);
+        text[out.len] = '\0';
+        *ret_len = out.len;
+        return text;
 }
 
 #endif

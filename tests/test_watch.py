@@ -10,8 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
-from scenario import Checks
+from scenario import PYTHON, Checks, World, guard_of
 
 ANTIFREEZE, TRAINER = sys.argv[1:3]
 ALL = Checks(deadline=60)
@@ -149,6 +150,103 @@ def test_live(width, height, env=()):
             t.close()
 
 
+class Run(World):
+    """A run with a line that holds 64 MB and one that grows, until it is told to end."""
+    CODE = """
+import sys, time
+def load():
+    return bytearray(64 << 20)
+def keep(kept):
+    kept.append(bytes([1]) * 300_000)
+data, kept = load(), []
+while True:
+    keep(kept)
+    time.sleep(.05)
+"""
+
+    def __enter__(self):
+        with open(self.at("job.py"), "w", encoding="utf-8") as file:
+            file.write(self.CODE)
+        self.front = subprocess.Popen([ANTIFREEZE, "run", "--run-dir", self.at("mine"), "--", PYTHON, "job.py"], env=self.env,
+                                      cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        return self
+
+    def __exit__(self, *args):
+        if self.front.poll() is None:
+            self.front.send_signal(signal.SIGINT)
+        self.front.communicate(timeout=DEADLINE)
+        super().__exit__(*args)
+
+    def watch(self, *args):
+        return self.call(ANTIFREEZE, "watch", *args, self.at("mine"))
+
+    def lines(self):
+        """What --json tells of the program's lines; None: nothing yet."""
+        r = self.watch("--json", "-i", "50ms", "-n", 1)
+        return json.loads(r.stdout)["lines"] if r.returncode == 0 and r.stdout else None
+
+    def keeper(self):
+        guard = guard_of(self.front.pid)
+        found = subprocess.run(["pgrep", "-P", str(guard), "-x", "afz-keeper"], capture_output=True, text=True, check=False)
+        return int(found.stdout.split()[0])
+
+
+def test_lines_of_the_program():
+    with Run() as run_:
+        def named():
+            lines = run_.lines() or {}
+            return lines if any("job.py:4 in load()" == row["name"] and row["live_bytes"] > 60 << 20  # it is all there
+                                for row in lines.get("top", ())) else None
+
+        lines = wait_for("a run: --json names the line", named) or {"top": [{}], "live_bytes": 0}
+        top = next((row for row in lines["top"] if row.get("name") == "job.py:4 in load()"), {})
+        check("with its bytes", abs(top.get("live_bytes", 0) - (64 << 20)) < 4 << 20 and top.get("processes_count") == 1, top)
+        check("and what all of them hold", lines["live_bytes"] >= top.get("live_bytes", 0) > 0 and "probe" in lines, lines)
+        r = run_.watch("-i", "50ms", "-n", 3)
+        plain = [line for line in r.stdout.splitlines() if " lines " in line]
+        check("plain lines tell them, too, and fit", len(plain) == 1 and "job.py:4 in load() 64" in plain[0] and
+              len(plain[0]) <= 120 and len(r.stdout.splitlines()) == 4, r)
+        root = json.loads(run_.watch("--json", "-n", 1, "-i", "50ms").stdout)["job_pid"]
+        by_pid = run_.call(ANTIFREEZE, "watch", "--json", "-n", 1, "-i", "50ms", root)
+        check("the run's process, by its number, has them", json.loads(by_pid.stdout)["lines"], by_pid.stderr)
+        if shutil.which("tmux"):
+            check_lines_live(run_)
+        check_silent_keeper(run_)
+    with Job() as job:
+        tick = json.loads(run("watch", "--json", "-n", 1, "-i", "50ms", job.pid).stdout)
+        check("another process has none", tick["lines"] is None, tick["lines"])
+
+
+def check_lines_live(run_):
+    env = [f"{name}={run_.env[name]}" for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME")]
+    t = Terminal(f"{ANTIFREEZE} watch -i 100ms {run_.at('mine')}", 100, 30, env)
+    try:
+        wait_for("live: a panel of lines", lambda: "lines that hold the memory" in t.screen() and "job.py:4 in load()" in t.screen())
+        t.tmux("send-keys", "l")
+        wait_for("live: a page of them", lambda: "the probe is in 1 process" in t.screen(), t.screen)
+        t.tmux("send-keys", "l")
+        wait_for("live: and back", lambda: "pressure" in t.screen())
+        t.tmux("send-keys", "q")
+        wait_for("live: q leaves the lines", lambda: "left with 0" in t.screen())
+    finally:
+        t.close()
+
+
+def check_silent_keeper(run_):
+    """One that does not answer holds nobody up."""
+    keeper = run_.keeper()
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        begin = time.monotonic()
+        r = run_.watch("--json", "-i", "20ms", "-n", 100)
+        took = time.monotonic() - begin
+        ticks = [json.loads(line) for line in r.stdout.splitlines()]
+        check("a keeper that stands still: every tick comes", len(ticks) == 100 and all(t["lines"] is None for t in ticks), len(ticks))
+        check("and in time", took < 20, took)
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+
+
 def test_killed_in_terminal():
     t = Terminal(f"sh -c 'echo $$ > /dev/null; exec {ANTIFREEZE} watch -i 100ms'", 80, 24)
     try:
@@ -180,6 +278,7 @@ def main():
     test_end_of_job()
     test_bad_input()
     test_closed_pipe()
+    test_lines_of_the_program()
     test_demo()
     if shutil.which("tmux"):
         test_live(80, 24)

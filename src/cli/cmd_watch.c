@@ -16,6 +16,7 @@
 #include "operand_run.h"
 #include "plain.h"
 #include "term.h"
+#include "watch_lines.h"
 #include "watch_live.h"
 
 #define MS AFZ_NS_PER_MS
@@ -26,6 +27,9 @@
 
 /* A first look is taken this long before the first line, so that it has rates. */
 #define FIRST_LOOK_NS (200 * MS)
+
+/* Among plain lines, the lines of the program are told so often. */
+#define LINES_NS (10 * S)
 
 struct options {
         uint64_t interval_ns, count;
@@ -40,22 +44,41 @@ static void sleep_until(uint64_t deadline_ns)
                 ;
 }
 
+/* What is watched: a job, and whoever can be asked about its lines. */
+struct target {
+        uint64_t pid;
+        struct afz_watch_lines lines;
+};
+
+/* What is carried from one tick to the next. */
+struct tick {
+        struct afz_json_view json;
+        uint64_t lines_ns; /* when the program's lines were last told */
+};
+
 static void write_tick(struct afz_out *out, const struct afz_window *window,
-                       const struct options *opt, struct afz_json_view *json)
+                       const struct options *opt, struct target *target, struct tick *tick)
 {
         char clock[AFZ_TIME_OF_DAY_CAP];
-        if (opt->json)
-                afz_json_tick(json, out, window, afz_clock_ns(CLOCK_REALTIME));
-        else
-                afz_plain_line(out, window, afz_time_of_day(clock));
+        uint64_t now = afz_clock_ns(CLOCK_MONOTONIC);
+        afz_watch_lines_look(&target->lines, now);
+        if (opt->json) {
+                afz_json_tick(&tick->json, out, window, afz_clock_ns(CLOCK_REALTIME));
+                return;
+        }
+        afz_plain_line(out, window, afz_time_of_day(clock));
+        if (target->lines.now.known && now - tick->lines_ns >= LINES_NS) {
+                afz_plain_lines(out, &target->lines.now, clock);
+                tick->lines_ns = now;
+        }
 }
 
 /* One line or object a tick, until the job ends or the reader goes. */
-static int watch_lines(struct afz_engine *engine, const struct options *opt, uint64_t pid)
+static int watch_lines(struct afz_engine *engine, const struct options *opt, struct target *target)
 {
         static char buf[65536];
         struct afz_out out = afz_out_to(STDOUT_FILENO, buf, sizeof buf);
-        struct afz_json_view json = {0};
+        struct tick tick = {.json = {.lines = &target->lines.now}};
         uint64_t first = opt->interval_ns < FIRST_LOOK_NS ? opt->interval_ns : FIRST_LOOK_NS;
         uint64_t next = afz_clock_ns(CLOCK_MONOTONIC) + first;
         afz_engine_settle(engine, opt->count > 0 ? SETTLE_NS : 0);
@@ -63,7 +86,7 @@ static int watch_lines(struct afz_engine *engine, const struct options *opt, uin
         for (uint64_t n = 0; opt->count == 0 || n < opt->count; n++) {
                 sleep_until(next);
                 afz_engine_tick(engine);
-                write_tick(&out, afz_engine_window(engine), opt, &json);
+                write_tick(&out, afz_engine_window(engine), opt, target, &tick);
                 if (afz_out_flush(&out) < 0)
                         return out.err == -EPIPE
                                        ? 0
@@ -71,7 +94,7 @@ static int watch_lines(struct afz_engine *engine, const struct options *opt, uin
                                                   strerror(-out.err));
                 if (!afz_engine_job_alive(engine)) {
                         if (!opt->json)
-                                afz_say("process %llu has ended", (unsigned long long)pid);
+                                afz_say("process %llu has ended", (unsigned long long)target->pid);
                         return 0;
                 }
                 uint64_t now = afz_clock_ns(CLOCK_MONOTONIC);
@@ -102,29 +125,29 @@ static void raise_descriptor_limit(void)
         }
 }
 
-static int watch(const struct options *opt, const struct afz_env *env, uint64_t pid)
+static int watch(const struct options *opt, const struct afz_env *env, struct target *target)
 {
         struct afz_engine *engine;
         struct afz_term_looks looks = afz_term_looks_here(STDIN_FILENO, STDOUT_FILENO);
         struct afz_term_caps caps = afz_term_look(&looks);
         raise_descriptor_limit();
-        int r = afz_engine_new(env, &(struct afz_target){.pid = pid}, &engine);
+        int r = afz_engine_new(env, &(struct afz_target){.pid = target->pid}, &engine);
         if (r == -ESRCH)
                 return afz_fail(AFZ_EXIT_USAGE, "watch: there is no process %llu to be seen",
-                                (unsigned long long)pid);
+                                (unsigned long long)target->pid);
         if (r < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "watch: %s", strerror(-r));
         bool live = caps.live && !opt->json && !opt->plain;
         if (live)
-                r = afz_watch_live(engine, &caps, opt->interval_ns, opt->count);
+                r = afz_watch_live(engine, &target->lines, &caps, opt->interval_ns, opt->count);
         if (!live || r < 0)
-                r = watch_lines(engine, opt, pid);
+                r = watch_lines(engine, opt, target);
         afz_engine_free(engine);
         return r;
 }
 
-/* The root of a run's job. */
-static int find_root(const char *run, uint64_t *ret)
+/* The root of a run's job, and its keeper. */
+static int find_root(const char *run, struct target *ret)
 {
         struct afz_run_ref ref;
         struct afz_run_page page;
@@ -139,23 +162,35 @@ static int find_root(const char *run, uint64_t *ret)
         if (page.root_pid <= 0)
                 return afz_fail(AFZ_EXIT_USAGE, "watch: run %s has not started its command yet",
                                 ref.id);
-        *ret = (uint64_t)page.root_pid;
+        ret->pid = (uint64_t)page.root_pid;
+        afz_watch_lines_init(&ret->lines, ref.socket);
         return 0;
+}
+
+/* A process may be the root of a run, though it was named by its number. */
+static void find_keeper(const char *pid, struct target *target)
+{
+        struct afz_run_ref ref;
+        struct afz_run_page page;
+        if (afz_run_find(pid, &ref) == 0 && ref.live && afz_run_peek(&ref, &page) == 0 &&
+            page.root_pid > 0 && (uint64_t)page.root_pid == target->pid)
+                afz_watch_lines_init(&target->lines, ref.socket);
 }
 
 static int run_watch(const struct afz_invocation *inv)
 {
         const struct options *opt = inv->options;
         struct afz_env env;
-        uint64_t pid = 0;
+        struct target target = {0};
         const char *job = inv->argc > 0 ? inv->argv[0] : NULL;
         if (opt->metrics)
                 return print_metrics(opt);
         if (job && job[0] && strspn(job, "0123456789") == strlen(job)) {
-                if (afz_operand_pid(job, &pid) < 0)
+                if (afz_operand_pid(job, &target.pid) < 0)
                         return afz_fail(AFZ_EXIT_USAGE, "watch: '%s' is no process number", job);
+                find_keeper(job, &target);
         } else if (job) {
-                int status = find_root(job, &pid);
+                int status = find_root(job, &target);
                 if (status != 0)
                         return status;
         }
@@ -165,7 +200,7 @@ static int run_watch(const struct afz_invocation *inv)
         if (r < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "watch: %s: %s", opt->root ? opt->root : "/proc",
                                 strerror(-r));
-        r = watch(opt, &env, pid);
+        r = watch(opt, &env, &target);
         afz_env_done(&env);
         return r;
 }
@@ -237,8 +272,10 @@ const struct afz_command afz_command_watch = {
                 "letters, "
                 "or "
                 "its folder. Without either the machine's heaviest processes are shown.\n\n"
+                "Of a run that has the probe, the lines of its program that hold most memory are "
+                "shown, too, and how fast they grow.\n\n"
                 "On a terminal it is a live view (press h for its keys); without one it prints one "
-                "plain line a tick.",
+                "plain line a tick, and every 10 s one with the program's lines.",
         .operands = operands,
         .options = rows,
         .examples = examples,

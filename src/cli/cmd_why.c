@@ -19,6 +19,7 @@
 #include "why_detail.h"
 #include "why_meaning.h"
 #include "why_sites.h"
+#include "why_stacks.h"
 
 struct why_options {
         bool json, paste, verbose;
@@ -156,8 +157,10 @@ static int tell_file(const struct why_options *options, struct question *q, stru
         if (dir_fd < 0)
                 return r;
         afz_flight_init(&q->flight);
-        if (afz_flight_read(dir_fd, afz_why_sites_wanted, &q->flight, q->lacking) >= 0)
+        if (afz_flight_read(dir_fd, afz_why_sites_wanted, &q->flight, q->lacking) >= 0) {
                 afz_why_sites(out, &q->flight, false);
+                afz_why_stacks(out, &q->flight, false);
+        }
         close(dir_fd);
         afz_flight_done(&q->flight);
         return r;
@@ -187,6 +190,7 @@ static int answer(const struct why_options *options, struct question *q, struct 
         else {
                 afz_why_put(out, known, &q->flight, false);
                 afz_why_sites(out, &q->flight, false);
+                afz_why_stacks(out, &q->flight, false);
         }
         afz_flight_done(&q->flight);
         return 0;

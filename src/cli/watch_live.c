@@ -46,6 +46,7 @@ static uint64_t now_ns(void)
 
 struct show {
         struct afz_engine *engine;
+        struct afz_watch_lines *lines;
         struct afz_term term;
         struct afz_screen screen;
         struct afz_live_state live;
@@ -152,8 +153,10 @@ static void run(struct show *s, uint64_t count)
 {
         for (uint64_t shown = 0; count == 0 || shown < count; shown++) {
                 uint64_t start = now_ns();
-                if (!s->live.paused)
+                if (!s->live.paused) {
                         afz_engine_tick(s->engine);
+                        afz_watch_lines_look(s->lines, start);
+                }
                 if (start - s->drawn_ns >= FRAME_NS)
                         draw(s, start); /* counted from the tick, so that none is late */
                 if (!wait_until(s, start + s->live.interval_ns))
@@ -161,13 +164,15 @@ static void run(struct show *s, uint64_t count)
         }
 }
 
-int afz_watch_live(struct afz_engine *engine, const struct afz_term_caps *caps,
-                   uint64_t interval_ns, uint64_t count)
+int afz_watch_live(struct afz_engine *engine, struct afz_watch_lines *lines,
+                   const struct afz_term_caps *caps, uint64_t interval_ns, uint64_t count)
 {
         struct show *s = calloc(1, sizeof *s);
         if (!s)
                 return -ENOMEM;
         s->engine = engine;
+        s->lines = lines;
+        s->live.lines = &lines->now;
         s->live.interval_ns = interval_ns;
         s->live.clock = s->clock;
         if (gethostname(s->host, sizeof s->host - 1) == 0)

@@ -10,6 +10,7 @@
 #include "quantity.h"
 #include "why_now.h"
 #include "why_sites.h"
+#include "why_stacks.h"
 
 /* Of the time line, so much is shown; what led to the end matters most. */
 enum { FIRST_LINES = 8, LAST_LINES = 24 };
@@ -230,5 +231,6 @@ void afz_why_detail(struct afz_out *out, const struct afz_run_known *known,
         put_changed(out, known->page.id);
         put_ledger(out, flight, running);
         afz_why_sites(out, flight, true);
+        afz_why_stacks(out, flight, true);
         put_time_line(out, flight);
 }

@@ -77,8 +77,8 @@ const char *afz_export_mark_kind(const struct afz_mark *mark)
         static const char *const name[AFZ_MARK_COUNT] = {
                 [AFZ_MARK_EVENT] = "event", [AFZ_MARK_ACTION] = "action",
                 [AFZ_MARK_SAID] = "said",   [AFZ_MARK_ATTEMPT] = "attempt",
-                [AFZ_MARK_STEP] = "step",   [AFZ_MARK_GAP] = "gap",
-                [AFZ_MARK_STACK] = "stack", [AFZ_MARK_SITE] = "site",
+                [AFZ_MARK_GAP] = "gap",     [AFZ_MARK_STACK] = "stack",
+                [AFZ_MARK_SITE] = "site",
         };
         return (unsigned)mark->kind < AFZ_COUNT_OF(name) ? name[mark->kind] : NULL;
 }
@@ -93,7 +93,7 @@ char *afz_export_mark_name(const struct afz_mark *mark, char buf[AFZ_EXPORT_MARK
         else if (mark->kind == AFZ_MARK_ACTION && mark->code >= 0 && mark->code < AFZ_ACTION_COUNT)
                 snprintf(buf, AFZ_EXPORT_MARK_CAP, "%s",
                          afz_action_name((enum afz_action)mark->code));
-        else if (mark->kind == AFZ_MARK_ATTEMPT || mark->kind == AFZ_MARK_STEP)
+        else if (mark->kind == AFZ_MARK_ATTEMPT)
                 snprintf(buf, AFZ_EXPORT_MARK_CAP, "%s %" PRId64, kind, mark->code);
         else
                 snprintf(buf, AFZ_EXPORT_MARK_CAP, "%s", kind ? kind : "");

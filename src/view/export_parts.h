@@ -27,7 +27,7 @@ void afz_export_decimal(struct afz_out *out, int64_t value, unsigned decimals);
 
 /* "event", "action", ...; NULL: no such kind. */
 const char *afz_export_mark_kind(const struct afz_mark *mark);
-/* What of that kind: "oom-kill", "brake", "attempt 2", "step 17"; "said". Returns buf. */
+/* What of that kind: "oom-kill", "brake", "attempt 2"; "said". Returns buf. */
 enum { AFZ_EXPORT_MARK_CAP = 48 };
 char *afz_export_mark_name(const struct afz_mark *mark, char buf[AFZ_EXPORT_MARK_CAP]);
 

@@ -2,80 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "export_parts.h"
-#include "site_top.h"
-
-/* A stack as frames, outermost first, in a copy of its text. */
-enum { FRAMES = 128 };
-
-struct stack {
-        char *text;
-        unsigned frames;
-        const char *frame[FRAMES];
-        uint64_t bytes;
-};
-
-/* The stacks of all sites that held something at the peak; the caller's to free. */
-struct stacks {
-        size_t count;
-        struct stack *stack;
-};
-
-static void split(struct stack *s)
-{
-        const char *inner[FRAMES];
-        unsigned n = 0;
-        for (char *at = s->text; at && *at && n < FRAMES;) {
-                char *end = strchr(at, '\n');
-                if (end)
-                        *end = '\0';
-                inner[n++] = at;
-                at = end ? end + 1 : NULL;
-        }
-        for (unsigned i = 0; i < n; i++)
-                s->frame[i] = inner[n - 1 - i];
-        s->frames = n;
-}
-
-static void add(struct stacks *all, const struct afz_flight *flight, const struct afz_track *site,
-                uint32_t peak_ms)
-{
-        int64_t bytes;
-        const char *text = afz_site_stack(flight, site->subject.id);
-        if (!afz_column_last(afz_track_column(site, AFZ_SITE_LIVE), peak_ms + 1, &bytes) ||
-            bytes <= 0)
-                return;
-        struct stack *s = &all->stack[all->count];
-        s->text = strdup(text[0] ? text : site->name);
-        if (!s->text)
-                return;
-        s->bytes = (uint64_t)bytes;
-        split(s);
-        all->count++;
-}
-
-static struct stacks make_stacks(const struct afz_flight *flight)
-{
-        struct stacks all = {0};
-        const struct afz_track *site;
-        uint32_t peak_ms;
-        size_t n = 0;
-        for (size_t at = 0; afz_flight_next(flight, AFZ_KIND_SITE, &at);)
-                n++;
-        if (n == 0 || !afz_site_peak(flight, &peak_ms) ||
-            !(all.stack = calloc(n, sizeof *all.stack)))
-                return all;
-        for (size_t at = 0; (site = afz_flight_next(flight, AFZ_KIND_SITE, &at));)
-                add(&all, flight, site, peak_ms);
-        return all;
-}
-
-static void free_stacks(struct stacks *all)
-{
-        for (size_t i = 0; i < all->count; i++)
-                free(all->stack[i].text);
-        free(all->stack);
-}
+#include "map.h"
+#include "stacks.h"
 
 /* ---- collapsed ---- */
 
@@ -90,9 +20,10 @@ static void put_frame(struct afz_out *out, const char *frame)
 
 void afz_export_collapsed(const struct afz_flight *flight, struct afz_out *out)
 {
-        struct stacks all = make_stacks(flight);
+        struct afz_stacks all = {0};
+        (void)afz_stacks_at_peak(flight, &all);
         for (size_t i = 0; i < all.count; i++) {
-                const struct stack *s = &all.stack[i];
+                const struct afz_stack *s = &all.stack[i];
                 for (unsigned f = 0; f < s->frames; f++) {
                         if (f > 0)
                                 afz_out_char(out, ';');
@@ -102,7 +33,7 @@ void afz_export_collapsed(const struct afz_flight *flight, struct afz_out *out)
                 afz_out_i64(out, (int64_t)s->bytes);
                 afz_out_char(out, '\n');
         }
-        free_stacks(&all);
+        afz_stacks_free(&all);
 }
 
 /* ---- speedscope, pprof ---- */
@@ -110,20 +41,42 @@ void afz_export_collapsed(const struct afz_flight *flight, struct afz_out *out)
 /* Each name once, and its number in that list. */
 struct frames {
         const char **name;
+        struct afz_map *known; /* numbers by a hash of the name */
         size_t count;
 };
 
 static size_t number_of(struct frames *frames, const char *name)
 {
-        size_t i = 0;
-        while (i < frames->count && strcmp(frames->name[i], name) != 0)
-                i++;
-        if (i == frames->count)
-                frames->name[frames->count++] = name;
-        return i;
+        uint64_t key = UINT64_C(14695981039346656037), number = frames->count;
+        for (const char *c = name; *c; c++)
+                key = (key ^ (unsigned char)*c) * UINT64_C(1099511628211);
+        if (afz_map_get(frames->known, key, &number))
+                return (size_t)number;
+        (void)afz_map_put(frames->known, key, number);
+        frames->name[frames->count++] = name;
+        return (size_t)number;
 }
 
-static void put_samples(struct afz_json *j, const struct stacks *all, struct frames *frames)
+static void free_frames(struct frames *frames)
+{
+        free(frames->name);
+        afz_map_free(frames->known);
+}
+
+/* Room for the names of all; without it there are no stacks. */
+static struct frames make_frames(struct afz_stacks *all)
+{
+        size_t most = 1;
+        struct frames frames = {0};
+        for (size_t i = 0; i < all->count; i++)
+                most += all->stack[i].frames;
+        frames.name = calloc(most, sizeof *frames.name);
+        if (!frames.name || afz_map_new(most, &frames.known) < 0)
+                all->count = 0;
+        return frames;
+}
+
+static void put_samples(struct afz_json *j, const struct afz_stacks *all, struct frames *frames)
 {
         afz_json_key(j, "samples");
         afz_json_open(j, '[');
@@ -141,11 +94,8 @@ static void put_samples(struct afz_json *j, const struct stacks *all, struct fra
         afz_json_close(j, ']');
 }
 
-static void put_profile(struct afz_json *j, const struct stacks *all, struct frames *frames)
+static void put_profile(struct afz_json *j, const struct afz_stacks *all, struct frames *frames)
 {
-        uint64_t sum = 0;
-        for (size_t i = 0; i < all->count; i++)
-                sum += all->stack[i].bytes;
         afz_json_key(j, "profiles");
         afz_json_open(j, '[');
         afz_json_open(j, '{');
@@ -158,10 +108,26 @@ static void put_profile(struct afz_json *j, const struct stacks *all, struct fra
         afz_json_key(j, "startValue");
         afz_json_u64(j, 0);
         afz_json_key(j, "endValue");
-        afz_json_u64(j, sum);
+        afz_json_u64(j, all->bytes);
         put_samples(j, all, frames);
         afz_json_close(j, '}');
         afz_json_close(j, ']');
+}
+
+/* Where the viewer may look it up. */
+static void put_place_json(struct afz_json *j, const char *frame)
+{
+        char file[256];
+        size_t n;
+        uint32_t line;
+        if (!afz_stack_place(frame, &n, &line) || n >= sizeof file)
+                return;
+        memcpy(file, frame, n);
+        file[n] = '\0';
+        afz_json_key(j, "file");
+        afz_json_str(j, file);
+        afz_json_key(j, "line");
+        afz_json_u64(j, line);
 }
 
 static void put_shared(struct afz_json *j, const struct frames *frames)
@@ -174,27 +140,17 @@ static void put_shared(struct afz_json *j, const struct frames *frames)
                 afz_json_open(j, '{');
                 afz_json_key(j, "name");
                 afz_json_str(j, frames->name[i]);
+                put_place_json(j, frames->name[i]);
                 afz_json_close(j, '}');
         }
         afz_json_close(j, ']');
         afz_json_close(j, '}');
 }
 
-/* Room for the names of all; without it there are no stacks. */
-static struct frames make_frames(struct stacks *all)
-{
-        size_t most = 1;
-        for (size_t i = 0; i < all->count; i++)
-                most += all->stack[i].frames;
-        struct frames frames = {.name = calloc(most, sizeof *frames.name)};
-        if (!frames.name)
-                all->count = 0;
-        return frames;
-}
-
 void afz_export_speedscope(const struct afz_flight *flight, struct afz_out *out)
 {
-        struct stacks all = make_stacks(flight);
+        struct afz_stacks all = {0};
+        (void)afz_stacks_at_peak(flight, &all);
         struct frames frames = make_frames(&all);
         struct afz_json j = {.out = out};
         afz_json_open(&j, '{');
@@ -202,12 +158,14 @@ void afz_export_speedscope(const struct afz_flight *flight, struct afz_out *out)
         afz_json_str(&j, "https://www.speedscope.app/file-format-schema.json");
         afz_json_key(&j, "exporter");
         afz_json_str(&j, "antifreeze");
+        afz_json_key(&j, "name");
+        afz_json_str(&j, flight->head.run[0] ? flight->head.run : "run");
         put_profile(&j, &all, &frames);
         put_shared(&j, &frames);
         afz_json_close(&j, '}');
         afz_out_char(out, '\n');
-        free(frames.name);
-        free_stacks(&all);
+        free_frames(&frames);
+        afz_stacks_free(&all);
 }
 
 /* ---- pprof: a message of protocol buffers, field by field ---- */
@@ -247,10 +205,15 @@ static void put_start(struct afz_out *out, unsigned field, size_t bytes)
         put_varint(out, bytes);
 }
 
+static void put_text(struct afz_out *out, const char *text, size_t n)
+{
+        put_start(out, 6, n); /* Profile.string_table */
+        afz_out_bytes(out, text, n);
+}
+
 static void put_string(struct afz_out *out, const char *text)
 {
-        put_start(out, 6, strlen(text)); /* Profile.string_table */
-        afz_out_bytes(out, text, strlen(text));
+        put_text(out, text, strlen(text));
 }
 
 /* ValueType {type, unit}, by their places among the strings. */
@@ -262,7 +225,7 @@ static void put_type(struct afz_out *out, unsigned field, unsigned type, unsigne
 }
 
 /* Sample {location_id, value}: innermost first. */
-static void put_sample(struct afz_out *out, const struct stack *s, struct frames *frames)
+static void put_sample(struct afz_out *out, const struct afz_stack *s, struct frames *frames)
 {
         size_t ids = 0;
         for (unsigned f = 0; f < s->frames; f++)
@@ -276,34 +239,56 @@ static void put_sample(struct afz_out *out, const struct stack *s, struct frames
         put_varint(out, s->bytes);
 }
 
-/* Location {id, line {function_id}} and Function {id, name}, with the same numbers. */
-static void put_place(struct afz_out *out, size_t number, size_t name)
+/* Location {id, line {function_id, line}} and Function {id, name, filename}, with the same
+ * numbers. Its name is the whole line, so that what is told of functions is told of lines. */
+static void put_place(struct afz_out *out, size_t number, const char *frame, size_t name,
+                      size_t file)
 {
-        size_t line = 1 + varint_bytes(number);
+        uint32_t at = 0;
+        size_t n;
+        (void)afz_stack_place(frame, &n, &at);
+        size_t line = 1 + varint_bytes(number) + 1 + varint_bytes(at);
         put_start(out, 4, 1 + varint_bytes(number) + 1 + varint_bytes(line) + line);
         put_number(out, 1, number);
         put_start(out, 4, line);
         put_number(out, 1, number);
-        put_start(out, 5, 1 + varint_bytes(number) + 1 + varint_bytes(name));
+        put_number(out, 2, at);
+        put_start(out, 5,
+                  1 + varint_bytes(number) + 1 + varint_bytes(name) + 1 + varint_bytes(file));
         put_number(out, 1, number);
         put_number(out, 2, name);
+        put_number(out, 4, file);
+}
+
+static void put_file(struct afz_out *out, const char *frame)
+{
+        uint32_t line;
+        size_t n;
+        put_text(out, frame, afz_stack_place(frame, &n, &line) ? n : 0);
 }
 
 void afz_export_pprof(const struct afz_flight *flight, struct afz_out *out)
 {
         static const char *const words[] = {"", "inuse_space", "bytes"};
         enum { WORDS = sizeof words / sizeof *words };
-        struct stacks all = make_stacks(flight);
+        struct afz_stacks all = {0};
+        (void)afz_stacks_at_peak(flight, &all);
         struct frames frames = make_frames(&all);
         put_type(out, 1, 1, 2);
         for (size_t i = 0; i < all.count; i++)
                 put_sample(out, &all.stack[i], &frames);
         for (size_t i = 0; i < frames.count; i++)
-                put_place(out, i + 1, WORDS + i);
+                put_place(out, i + 1, frames.name[i], WORDS + 2 * i, WORDS + 2 * i + 1);
         for (size_t i = 0; i < WORDS; i++)
                 put_string(out, words[i]);
-        for (size_t i = 0; i < frames.count; i++)
+        for (size_t i = 0; i < frames.count; i++) {
                 put_string(out, frames.name[i]);
-        free(frames.name);
-        free_stacks(&all);
+                put_file(out, frames.name[i]);
+        }
+        if (flight->head.started_s > 0) /* time_nanos */
+                put_number(out, 9,
+                           (uint64_t)flight->head.started_s * AFZ_NS_PER_S +
+                                   all.t_ms * AFZ_NS_PER_MS);
+        free_frames(&frames);
+        afz_stacks_free(&all);
 }

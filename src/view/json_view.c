@@ -152,6 +152,43 @@ static void put_unavailable(struct afz_json *j, const struct afz_window *w)
         afz_json_close(j, ']');
 }
 
+static void put_or_null(struct afz_json *j, const char *key, bool known, int64_t value)
+{
+        afz_json_key(j, key);
+        if (known)
+                afz_json_i64(j, value);
+        else
+                afz_json_null(j);
+}
+
+static void put_lines(struct afz_json *j, const struct afz_lines_now *lines)
+{
+        afz_json_key(j, "lines");
+        if (!lines || !lines->known) {
+                afz_json_null(j);
+                return;
+        }
+        afz_json_open(j, '{');
+        afz_json_key(j, "live_bytes"), afz_json_u64(j, lines->live_bytes);
+        put_or_null(j, "step_count", lines->step > 0, (int64_t)lines->step);
+        put_or_null(j, "growth_s", lines->growth_s > 0, lines->growth_s);
+        afz_json_key(j, "processes_count"), afz_json_u64(j, lines->processes);
+        afz_json_key(j, "probe"), afz_json_str(j, lines->words);
+        afz_json_key(j, "top"), afz_json_open(j, '[');
+        for (uint32_t i = 0; i < lines->rows; i++) {
+                const struct afz_line_now *line = &lines->row[i];
+                afz_json_open(j, '{');
+                afz_json_key(j, "name"), afz_json_str(j, line->name);
+                afz_json_key(j, "live_bytes"), afz_json_u64(j, line->live_bytes);
+                put_or_null(j, "growth_bytes", lines->growth_s > 0, line->growth_bytes);
+                afz_json_key(j, "memory"), afz_json_str(j, line->memory);
+                afz_json_key(j, "processes_count"), afz_json_u64(j, line->processes);
+                afz_json_close(j, '}');
+        }
+        afz_json_close(j, ']');
+        afz_json_close(j, '}');
+}
+
 void afz_json_tick(struct afz_json_view *view, struct afz_out *out, const struct afz_window *window,
                    uint64_t wall_ns)
 {
@@ -176,6 +213,7 @@ void afz_json_tick(struct afz_json_view *view, struct afz_out *out, const struct
                 put_kind(&j, window, (enum afz_kind)kind);
         put_events(view, &j, window);
         put_unavailable(&j, window);
+        put_lines(&j, view->lines);
         afz_json_close(&j, '}');
         afz_out_char(out, '\n');
 }

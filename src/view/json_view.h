@@ -10,7 +10,13 @@
  *       "cgroups":[…],"disks":[…],"filesystems":[…],"interfaces":[…],
  *       "thermometers":[…],"supplies":[…],"gpus":[…],"gpu_processes":[…],"self":{…},
  *       "events":[{"t_ns":…,"kind":"oom-kill","code":…,"text":…},…],"events_missed":0,
- *       "unavailable":[{"sense":"gpu","why":"…"},…]}
+ *       "unavailable":[{"sense":"gpu","why":"…"},…],
+ *       "lines":null|{"live_bytes":…,"step_count":…|null,"growth_s":…|null,"processes_count":…,
+ *                     "probe":"…","top":[{"name":"train.py:33 in load()","live_bytes":…,
+ *                     "growth_bytes":…|null,"memory":"heap","processes_count":…},…]}}
+ *
+ * "lines" is which lines of the program hold its memory, of a run that has the probe; "sites" stays
+ * empty here (it is in recordings).
  *
  * Every metric of a kind is there under its name, which ends in its unit; one that is not known is
  * null, so that a script sees that it exists. A counter's rate stands in "rates" under its name and
@@ -20,13 +26,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lines_now.h"
 #include "out.h"
 #include "window.h"
 
 enum { AFZ_JSON_SCHEMA = 1 };
 
 struct afz_json_view {
-        size_t events_seen; /* of window->events; start with 0 */
+        size_t events_seen;                /* of window->events; start with 0 */
+        const struct afz_lines_now *lines; /* NULL: not known */
 };
 
 /* wall_ns: the time of day as ns since 1970, UTC. Ends in a newline. */

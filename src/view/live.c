@@ -13,7 +13,7 @@ struct slot {
 };
 
 /* Two columns of panels above the processes from this width on; below it, one under the other. */
-enum { WIDE_FROM = 150, SLOTS = 7, COLUMN_GUTTER = 4, NOBODY = -1 };
+enum { WIDE_FROM = 150, SLOTS = 8, COLUMN_GUTTER = 4, NOBODY = -1 };
 
 static int total_rows(const struct slot *slots, int n)
 {
@@ -82,17 +82,23 @@ static void draw_slots(const struct afz_frame *frame, const struct slot *slots, 
         }
 }
 
+static bool knows_lines(const struct afz_frame *frame)
+{
+        return frame->state->lines && frame->state->lines->known;
+}
+
 static void draw_narrow(const struct afz_frame *frame, struct afz_rect at)
 {
-        enum { MEMORY, GPU, CPU, HISTORY, DISK, TREE, EVENTS };
-        static const int rank[SLOTS] = {MEMORY, TREE, CPU, GPU, EVENTS, HISTORY, DISK};
+        enum { MEMORY, LINES, GPU, CPU, HISTORY, DISK, TREE, EVENTS };
+        static const int rank[SLOTS] = {MEMORY, TREE, CPU, LINES, GPU, EVENTS, HISTORY, DISK};
+        static const int with_lines[SLOTS] = {MEMORY, TREE, LINES, CPU, GPU, EVENTS, HISTORY, DISK};
         struct slot slots[SLOTS] = {
                 [MEMORY] = {&afz_panel_memory}, [GPU] = {&afz_panel_gpu},
                 [CPU] = {&afz_panel_cpu},       [HISTORY] = {&afz_panel_history},
                 [DISK] = {&afz_panel_disk},     [TREE] = {&afz_panel_tree},
-                [EVENTS] = {&afz_panel_events},
+                [EVENTS] = {&afz_panel_events}, [LINES] = {&afz_panel_lines},
         };
-        share_rows(frame, slots, SLOTS, rank, TREE, at.w, at.h);
+        share_rows(frame, slots, SLOTS, knows_lines(frame) ? with_lines : rank, TREE, at.w, at.h);
         draw_slots(frame, slots, SLOTS, at);
 }
 
@@ -108,11 +114,12 @@ static int ample_rows(const struct afz_frame *frame, const struct slot *slots, i
 
 static void draw_wide(const struct afz_frame *frame, struct afz_rect at)
 {
-        enum { LEFT = 2, RIGHT = 3, BELOW = 2 };
-        static const int rank[] = {0, 1, 2}, below_rank[BELOW] = {1, 0};
+        enum { LEFT = 2, RIGHT = 3, BELOW = 3, TREE = 2 };
+        static const int rank[] = {0, 1, 2}, below_rank[BELOW] = {TREE, 0, 1};
         struct slot left[LEFT] = {{&afz_panel_memory}, {&afz_panel_cpu}};
         struct slot right[RIGHT] = {{&afz_panel_gpu}, {&afz_panel_disk}, {&afz_panel_events}};
-        struct slot below[BELOW] = {{&afz_panel_history}, {&afz_panel_tree}};
+        struct slot below[BELOW] = {
+                {&afz_panel_lines}, {&afz_panel_history}, [TREE] = {&afz_panel_tree}};
         int width = (at.w - COLUMN_GUTTER) / 2;
         int a = ample_rows(frame, left, LEFT, width), b = ample_rows(frame, right, RIGHT, width);
         int top = a > b ? a : b, most = at.h / 2;
@@ -126,7 +133,7 @@ static void draw_wide(const struct afz_frame *frame, struct afz_rect at)
                    (struct afz_rect){at.x + width + COLUMN_GUTTER, at.y, width, top});
         at.y += top;
         at.h -= top;
-        share_rows(frame, below, BELOW, below_rank, 1, at.w, at.h);
+        share_rows(frame, below, BELOW, below_rank, TREE, at.w, at.h);
         draw_slots(frame, below, BELOW, at);
 }
 
@@ -261,11 +268,13 @@ static void draw_footer(const struct afz_frame *frame, struct afz_rect at)
         static const struct {
                 const char *key, *word;
         } keys[] = {
-                {"q", "quit"},  {"h", "help"}, {"s", "sort"},
+                {"q", "quit"},  {"h", "help"}, {"l", "lines"}, {"s", "sort"},
                 {"p", "pause"}, {"g", "gpus"}, {"i", "info"},
         };
         int end = draw_cost(frame, at) - 2, x = at.x;
         for (size_t i = 0; i < AFZ_COUNT_OF(keys); i++) {
+                if (keys[i].key[0] == 'l' && !knows_lines(frame))
+                        continue;
                 if (x + 2 + afz_glyph_columns(keys[i].word) > end)
                         return;
                 x += afz_screen_put(frame->screen, x, at.y, 1, AFZ_BOLD(AFZ_COLOR_DEFAULT),
@@ -323,6 +332,8 @@ static void draw_body(const struct afz_frame *frame, struct afz_rect at)
                 afz_live_draw_gpus(frame, at);
         else if (frame->state->page == AFZ_LIVE_INFO)
                 afz_live_draw_info(frame, at);
+        else if (frame->state->page == AFZ_LIVE_LINES)
+                afz_live_draw_lines(frame, at);
         else if (at.w >= WIDE_FROM && at.h >= 24)
                 draw_wide(frame, at);
         else

@@ -16,10 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lines_now.h"
 #include "screen.h"
 #include "window.h"
 
-enum afz_live_page { AFZ_LIVE_MAIN, AFZ_LIVE_GPUS, AFZ_LIVE_INFO };
+enum afz_live_page { AFZ_LIVE_MAIN, AFZ_LIVE_GPUS, AFZ_LIVE_INFO, AFZ_LIVE_LINES };
 enum afz_live_sort { AFZ_LIVE_BY_TREE, AFZ_LIVE_BY_NEED, AFZ_LIVE_BY_CPU, AFZ_LIVE_SORTS };
 
 struct afz_live_rows;
@@ -31,7 +32,8 @@ struct afz_live_state {
         const char *clock;     /* time of day, "12:03:11" */
         uint64_t job_start_ns; /* on the clock of window->t_ns; 0: not known */
         uint64_t line_bytes; /* RAM in use (total - available) that must not be exceeded; 0: none */
-        bool job_ended;      /* also seen from a job that has no process any more */
+        const struct afz_lines_now *lines; /* NULL: not known, as when lines->known is false */
+        bool job_ended;                    /* also seen from a job that has no process any more */
 
         /* Changed by keys; the caller may preset them and obeys interval_ns and paused. */
         uint64_t interval_ns;

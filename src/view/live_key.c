@@ -83,6 +83,9 @@ static enum afz_live_answer other_key(struct afz_live_state *state, int key)
         case 'i':
                 turn_to(state, AFZ_LIVE_INFO);
                 break;
+        case 'l':
+                turn_to(state, AFZ_LIVE_LINES);
+                break;
         case 'h':
         case '?':
                 state->help = !state->help;

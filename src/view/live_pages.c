@@ -233,6 +233,7 @@ static const struct {
         {"t", "the tree, or a flat list"},
         {"g", "all that is known of the GPUs"},
         {"i", "what is not seen, and why"},
+        {"l", "which lines of the program hold memory"},
         {"+ -", "longer, shorter time between looks"},
         {"arrows", "scroll (also j k, page up and down)"},
         {"h ?", "this help"},

@@ -31,7 +31,7 @@ struct afz_panel {
 };
 
 extern const struct afz_panel afz_panel_memory, afz_panel_gpu, afz_panel_cpu, afz_panel_history,
-        afz_panel_disk, afz_panel_events, afz_panel_tree;
+        afz_panel_disk, afz_panel_events, afz_panel_lines, afz_panel_tree;
 
 /* Where a value stops being fine. The table is in live_parts.c, with the reasons. */
 enum afz_band {
@@ -118,6 +118,7 @@ const char *afz_live_command(const struct afz_sample *proc, char *buf, size_t ca
 /* Pages and overlays. */
 void afz_live_draw_info(const struct afz_frame *frame, struct afz_rect at);
 void afz_live_draw_gpus(const struct afz_frame *frame, struct afz_rect at);
+void afz_live_draw_lines(const struct afz_frame *frame, struct afz_rect at);
 void afz_live_draw_help(const struct afz_frame *frame, struct afz_rect at);
 
 int afz_live_event_line(const struct afz_frame *frame, int x, int y, int w,

@@ -7,6 +7,9 @@
 
 #define ABSENT "-"
 
+/* A line that grows slower than this, in a minute, is the noise of samples. */
+#define GROWS_BYTES (8 << 20)
+
 static void put_size(struct afz_out *line, bool known, uint64_t bytes)
 {
         char buf[AFZ_FIGURE_CAP];
@@ -170,6 +173,16 @@ static void put_limit(struct afz_out *line, const struct afz_limit *limit)
                 afz_out_str(line, afz_limit_name(limit->kind));
 }
 
+/* One line: what a terminal would take for more than text becomes '?'. */
+static void put_ascii(struct afz_out *out, char *text, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (text[i] < 0x20 || text[i] > 0x7e)
+                        text[i] = '?';
+        afz_out_bytes(out, text, n);
+        afz_out_char(out, '\n');
+}
+
 void afz_plain_line(struct afz_out *out, const struct afz_window *window, const char *clock)
 {
         char text[AFZ_PLAIN_COLUMNS];
@@ -188,9 +201,46 @@ void afz_plain_line(struct afz_out *out, const struct afz_window *window, const 
         put_psi(&line, window);
         put_gpu(&line, window);
         put_limit(&line, &window->limit);
-        for (size_t i = 0; i < line.len; i++)
-                if (text[i] < 0x20 || text[i] > 0x7e)
-                        text[i] = '?';
-        afz_out_bytes(out, text, line.len);
-        afz_out_char(out, '\n');
+        put_ascii(out, text, line.len);
+}
+
+/* " train.py:33 in load() 1.2G +210M/min" */
+static size_t put_held(char *buf, size_t cap, const struct afz_lines_now *lines,
+                       const struct afz_line_now *held)
+{
+        char size[AFZ_FIGURE_CAP];
+        struct afz_out one = afz_out_to(-1, buf, cap);
+        double minute = lines->growth_s ? (double)held->growth_bytes * 60 / lines->growth_s : 0;
+        afz_out_char(&one, ' ');
+        afz_out_str(&one, held->name);
+        afz_out_char(&one, ' ');
+        afz_out_str(&one, afz_figure_size(size, held->live_bytes));
+        if (minute >= GROWS_BYTES && minute < 1e18) {
+                afz_out_str(&one, " +");
+                afz_out_str(&one, afz_figure_size(size, (uint64_t)minute));
+                afz_out_str(&one, "/min");
+        }
+        return one.err ? cap + 1 : one.len;
+}
+
+void afz_plain_lines(struct afz_out *out, const struct afz_lines_now *lines, const char *clock)
+{
+        char text[AFZ_PLAIN_COLUMNS], one[AFZ_PLAIN_COLUMNS], size[AFZ_FIGURE_CAP];
+        struct afz_out line = afz_out_to(-1, text, sizeof text);
+        if (!lines || !lines->known || lines->rows == 0)
+                return;
+        if (clock) {
+                afz_out_str(&line, clock);
+                afz_out_char(&line, ' ');
+        }
+        afz_out_str(&line, "lines ");
+        afz_out_str(&line, afz_figure_size(size, lines->live_bytes));
+        for (uint32_t i = 0; i < lines->rows; i++) {
+                size_t n = put_held(one, sizeof one, lines, &lines->row[i]);
+                if (n + 1 > line.cap - line.len)
+                        break; /* a figure that is cut would be another */
+                afz_out_char(&line, i ? ',' : ':');
+                afz_out_bytes(&line, one, n);
+        }
+        put_ascii(out, text, line.len);
 }

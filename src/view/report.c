@@ -69,6 +69,7 @@ int afz_report_put(struct afz_out *out, const struct afz_report *report)
         afz_report_timeline(out, report, picture);
         afz_report_ledger_put(out, report, picture);
         afz_report_sites(out, report);
+        afz_report_flame(out, report);
         r = afz_report_processes(out, report, picture);
         afz_report_stacks(out, report);
         afz_report_facts(out, report);

@@ -228,7 +228,7 @@
     if (!row) return;
     series.cell = row.querySelector(".now");
     const key = row.querySelector(".key");
-    if (!lines || !key || series.at) return; // a stack without one of its layers would lie
+    if (!lines || !key || series.at || series.stacked) return; // a stack without one of its layers would lie
     const button = document.createElement("button");
     button.type = "button";
     button.className = key.className;
@@ -258,10 +258,10 @@
     });
     point(null);
   }
-  // Paper cannot unfold.
+  // Paper cannot unfold; the stacks of lines would fill it.
   let opened = [];
   window.addEventListener("beforeprint", () => {
-    opened = Array.from(document.querySelectorAll("details:not([open])"));
+    opened = Array.from(document.querySelectorAll("details:not([open]):not(.lines details)"));
     opened.forEach((d) => { d.open = true; });
   });
   window.addEventListener("afterprint", () => opened.forEach((d) => { d.open = false; }));

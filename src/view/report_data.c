@@ -50,6 +50,8 @@ static void put_series(struct afz_json *j, const struct afz_report_panel *panel,
         afz_json_key(j, "unit"), afz_json_str(j, unit_names[panel->unit]);
         afz_json_key(j, "scale"), afz_json_double(j, scale, -1);
         afz_json_key(j, "joint"), afz_json_u64(j, line->joint);
+        if (panel->series[i]->stacked)
+                afz_json_key(j, "stacked"), afz_json_bool(j, true);
         afz_json_key(j, "mid"), put_numbers(j, line, scale, false);
         if (spreads(line, scale))
                 afz_json_key(j, "hi"), put_numbers(j, line, scale, true);

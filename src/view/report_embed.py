@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes a C file of report.css and report.js: each as text, with the sum that the page's policy names.
+"""Makes a C file of report.css and the scripts, one behind the other: each as text, with the sum that the page's policy names.
 
-usage: report_embed.py CSS JS OUTPUT
+usage: report_embed.py CSS JS... OUTPUT
 """
 import base64
 import hashlib
@@ -16,21 +16,25 @@ def lines_of(data):
         yield "        " + ", ".join(map(str, data[at:at + 20])) + ","
 
 
-def main(css, js, output):
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def main(css, *js, output):
     text = HEADER
-    for name, path in (("css", css), ("js", js)):
-        with open(path, "rb") as file:
-            data = file.read()
+    for name, paths in (("css", [css]), ("js", js)):
+        data = b"".join(map(read, paths))
         digest = base64.b64encode(hashlib.sha256(data).digest()).decode()
         text += f"\nconst char afz_report_{name}_sha256[] = \"{digest}\";\n"
         # Signed: char is, on some machines, and all of our text is ASCII.
-        assert max(data) < 128, f"{path}: only ASCII, please"
+        assert max(data) < 128, f"{paths}: only ASCII, please"
         text += f"const char afz_report_{name}[] = {{\n" + "\n".join(lines_of(data)) + "\n        0};\n"
     with open(output, "w", encoding="ascii") as file:
         file.write(text)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    main(*sys.argv[1:-1], output=sys.argv[-1])

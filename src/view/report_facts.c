@@ -161,6 +161,34 @@ static void put_machine(struct afz_out *out, const struct afz_report *report)
         afz_out_str(out, "</tbody></table></div>\n");
 }
 
+/* From the first step to when the last began. */
+static void fact_steps(struct afz_out *out, const struct afz_flight *flight)
+{
+        const struct afz_column *steps = afz_flight_steps(flight);
+        const struct afz_point *first = NULL, *last = NULL;
+        char text[120], one[AFZ_REPORT_TEXT_CAP];
+        for (size_t i = 0; steps && i < steps->count; i++) {
+                const struct afz_point *p = &steps->point[i];
+                if (p->mean <= 0)
+                        continue;
+                if (!first || p->mean < last->mean) /* or it began anew */
+                        first = p;
+                if (!last || p->mean != last->mean)
+                        last = p;
+        }
+        if (!last)
+                return;
+        double seconds = ((double)last->t_ms + last->span_ms - first->t_ms - first->span_ms) / 1000;
+        double more = (double)last->mean - (double)first->mean;
+        int n = snprintf(text, sizeof text, "%lld", (long long)last->mean);
+        if (seconds > 0 && more >= seconds)
+                snprintf(text + n, sizeof text - (size_t)n, ", %.3g a second", more / seconds);
+        else if (seconds > 0 && more > 0)
+                snprintf(text + n, sizeof text - (size_t)n, ", one in %s",
+                         afz_report_value(one, AFZ_REPORT_SECONDS, seconds / more));
+        fact(out, "Training steps", text);
+}
+
 static void put_run(struct afz_out *out, const struct afz_report *report)
 {
         static const char *const tiers[AFZ_TIER_COUNT] = {
@@ -181,6 +209,7 @@ static void put_run(struct afz_out *out, const struct afz_report *report)
         if (afz_report_has(report->budget_bytes))
                 fact_size(out, "Budget", report->budget_bytes);
         fact_size(out, "Swap allowed", report->swap_bytes);
+        fact_steps(out, flight);
         fact(out, "Folder", flight->head.cwd);
         fact(out, "Git", flight->head.git);
         afz_out_str(out, "</tbody></table></div>\n");

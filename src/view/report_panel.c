@@ -10,6 +10,7 @@
 
 enum panel {
         PANEL_MEMORY,
+        PANEL_SITES,
         PANEL_MACHINE,
         PANEL_PRESSURE,
         PANEL_GPU_MEMORY,
@@ -29,6 +30,9 @@ static const struct panel_info {
         [PANEL_MEMORY] = {"memory", "Memory of the job",
                           "what it holds and the kernel cannot take back", AFZ_REPORT_BYTES, 220,
                           1 << 20},
+        [PANEL_SITES] = {"lines", "Memory by line of the program",
+                         "allocated there and not freed; estimated from samples", AFZ_REPORT_BYTES,
+                         220, 1 << 20},
         [PANEL_MACHINE] = {"machine", "Memory of the machine", "the job and everything else",
                            AFZ_REPORT_BYTES, 132, 1 << 20},
         [PANEL_PRESSURE] = {"pressure", "Waiting for memory",
@@ -154,7 +158,7 @@ struct afz_report_series *afz_report_series_add(struct afz_report_panel *panel, 
         return s;
 }
 
-static void drop_last(struct afz_report_panel *panel)
+void afz_report_series_drop(struct afz_report_panel *panel)
 {
         free(panel->series[--panel->count]);
         panel->series[panel->count] = NULL;
@@ -197,7 +201,7 @@ static void add_source(struct afz_report_panel *panel, const struct afz_report *
         if (s->limit) /* it stands until it is moved */
                 s->line.joint = AFZ_REPORT_BUCKETS;
         if (s->line.known == 0 || (source->skip_zero && s->line.peak <= 0))
-                drop_last(panel);
+                afz_report_series_drop(panel);
 }
 
 static bool has_limit(const struct afz_report_panel *panel)
@@ -228,7 +232,7 @@ static void drop_same_limit(struct afz_report_panel *panel)
         const struct afz_report_series *a = panel->series[panel->count - 2];
         const struct afz_report_series *b = panel->series[panel->count - 1];
         if (a->limit && b->limit && fabs(a->line.peak - b->line.peak) < 0.01 * b->line.peak)
-                drop_last(panel);
+                afz_report_series_drop(panel);
 }
 
 /* ---- GPUs: one line each ---- */
@@ -262,39 +266,53 @@ static uint64_t gpu_total(const struct afz_flight *flight)
         return total > 0 ? (uint64_t)total : 0;
 }
 
-/* ---- steps: from the end of one to the end of the next ---- */
+/* ---- steps: how long each took, from one change of their number to the next ---- */
 
 static void add_steps(struct afz_report_panel *panel, const struct afz_flight *flight,
                       uint32_t end_ms)
 {
-        const struct afz_mark *before = NULL;
-        struct afz_report_series *s = NULL;
-        for (size_t i = 0; i < flight->marks; i++) {
-                const struct afz_mark *mark = &flight->mark[i];
-                if (mark->kind == AFZ_MARK_ATTEMPT)
-                        before = NULL;
-                if (mark->kind != AFZ_MARK_STEP)
+        const struct afz_column *steps = afz_flight_steps(flight);
+        const struct afz_point *before = NULL;
+        struct afz_report_series *s =
+                steps ? afz_report_series_add(panel, "time of a step", "c1", end_ms) : NULL;
+        for (size_t i = 0; s && i < steps->count; i++) {
+                const struct afz_point *now = &steps->point[i];
+                /* Of a span, the value is that at its end. */
+                uint64_t t_ms = (uint64_t)now->t_ms + now->span_ms;
+                uint64_t since = before ? (uint64_t)before->t_ms + before->span_ms : 0;
+                int64_t more;
+                if (before && now->mean == before->mean)
                         continue;
-                if (!s)
-                        s = afz_report_series_add(panel, "time of a step", "c1", end_ms);
-                int64_t steps;
-                if (s && before && !__builtin_sub_overflow(mark->code, before->code, &steps) &&
-                    steps > 0 && mark->t_ms > before->t_ms) {
-                        double seconds = (mark->t_ms - before->t_ms) / 1000.0 / (double)steps;
-                        afz_report_line_span(&s->line, before->t_ms, mark->t_ms, seconds, seconds,
-                                             seconds);
+                if (before && before->mean > 0 && t_ms > since &&
+                    !__builtin_sub_overflow(now->mean, before->mean, &more) && more > 0) {
+                        double seconds = (double)(t_ms - since) / 1000 / (double)more;
+                        afz_report_line_span(&s->line, since, t_ms, seconds, seconds, seconds);
                 }
-                before = mark;
+                before = now;
         }
         if (s && s->line.known == 0)
-                drop_last(panel);
+                afz_report_series_drop(panel);
 }
 
 /* ---- all together ---- */
 
+/* How high the areas that lie upon one another reach. */
+static double stacked_most(const struct afz_report_panel *panel)
+{
+        double most = 0;
+        for (unsigned b = 0; b < AFZ_REPORT_BUCKETS; b++) {
+                double sum = 0;
+                for (unsigned i = 0; i < panel->count; i++)
+                        if (panel->series[i]->stacked)
+                                sum += panel->series[i]->line.bucket[b].mid;
+                most = fmax(most, sum);
+        }
+        return most;
+}
+
 void afz_report_panel_scale(struct afz_report_panel *panel, double least)
 {
-        double most = least;
+        double most = fmax(least, stacked_most(panel));
         for (unsigned i = 0; i < panel->count; i++)
                 most = fmax(most, panel->series[i]->line.peak);
         panel->step = afz_report_step(panel->unit, most, panel->height > 150 ? 5 : 3);
@@ -315,6 +333,8 @@ static void fill(struct afz_report_panel *panel, enum panel which, const struct 
                 add_limit(panel, "budget", report->budget_bytes, end_ms);
         else if (which == PANEL_MEMORY)
                 drop_same_limit(panel);
+        if (which == PANEL_SITES)
+                afz_report_site_lines(panel, report, end_ms);
         if (which == PANEL_MACHINE)
                 add_limit(panel, "all RAM", flight->head.ram_total_bytes, end_ms);
         if (which == PANEL_CPU)
@@ -347,7 +367,7 @@ int afz_report_picture_make(const struct afz_report *report, struct afz_report_p
                 fill(panel, i, report, picture->end_ms);
                 if (panel->count && panel->series[0]->limit) /* a line to nothing */
                         while (panel->count)
-                                drop_last(panel);
+                                afz_report_series_drop(panel);
                 if (panel->count == 0)
                         continue;
                 afz_report_panel_scale(panel, info->least);

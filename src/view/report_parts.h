@@ -79,12 +79,13 @@ void afz_report_events_list(struct afz_out *out, const struct afz_report_events 
 
 /* ---- the time line (report_panel.c finds, report_plot.c draws) ---- */
 
-enum { AFZ_REPORT_SERIES = 9, AFZ_REPORT_PANELS = 8 };
+enum { AFZ_REPORT_SERIES = 10, AFZ_REPORT_PANELS = 9 };
 
 struct afz_report_series {
         char name[80];
         const char *paint; /* class of report.css: "c1" */
         bool limit;        /* a line not to be crossed: dashed, and no part of the peaks */
+        bool stacked;      /* an area that lies on those before it */
         struct afz_report_line line;
 };
 
@@ -109,6 +110,11 @@ void afz_report_picture_free(struct afz_report_picture *picture);
 /* A series of a panel, whether or not there is room; NULL: no room, or no memory. */
 struct afz_report_series *afz_report_series_add(struct afz_report_panel *panel, const char *name,
                                                 const char *paint, uint32_t end_ms);
+void afz_report_series_drop(struct afz_report_panel *panel); /* the last one */
+/* What each line of the program held, over time (report_site_lines.c): the largest, and the others
+ * together. */
+void afz_report_site_lines(struct afz_report_panel *panel, const struct afz_report *report,
+                           uint32_t end_ms);
 /* Sets most and step by what is in it; `least` is what the axis reaches at least. */
 void afz_report_panel_scale(struct afz_report_panel *panel, double least);
 
@@ -142,6 +148,10 @@ void afz_report_plot_band(struct afz_out *out, const struct afz_report_line *lin
 void afz_report_plot_area(struct afz_out *out, const struct afz_report_line *line, double most,
                           const char *paint);
 
+/* What lies between two lines of AFZ_REPORT_BUCKETS values each. */
+void afz_report_plot_layer(struct afz_out *out, const double *low, const double *high, double most,
+                           const char *paint);
+
 /* What of the run the first verdict is about; false: nearly all of it, or there is none. */
 bool afz_report_range(const struct afz_report *report, uint32_t *ret_from_ms, uint32_t *ret_to_ms);
 
@@ -158,6 +168,7 @@ void afz_report_ledger_put(struct afz_out *out, const struct afz_report *report,
 int afz_report_processes(struct afz_out *out, const struct afz_report *report,
                          const struct afz_report_picture *picture);
 void afz_report_sites(struct afz_out *out, const struct afz_report *report);
+void afz_report_flame(struct afz_out *out, const struct afz_report *report);
 void afz_report_stacks(struct afz_out *out, const struct afz_report *report);
 void afz_report_facts(struct afz_out *out, const struct afz_report *report);
 /* What the script needs: the lines, as JSON. */

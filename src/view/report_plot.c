@@ -238,3 +238,27 @@ void afz_report_plot_area(struct afz_out *out, const struct afz_report_line *lin
         put_band(out, line, most, true);
         afz_out_str(out, "\"/>");
 }
+
+void afz_report_plot_layer(struct afz_out *out, const double *low, const double *high, double most,
+                           const char *paint)
+{
+        enum { LAST = AFZ_REPORT_BUCKETS - 1 };
+        struct pen pen = {.out = out};
+        path_open(out, "layer", paint);
+        pen_to(&pen, 0, pen_y(high[0], most));
+        for (unsigned i = 0; i <= LAST; i++) {
+                int y = pen_y(high[i], most);
+                /* Along a level only its ends are told. */
+                if (y != pen.y || (i < LAST && pen_y(high[i + 1], most) != y))
+                        pen_to(&pen, pen_x(i), y);
+        }
+        pen_to(&pen, AFZ_REPORT_WIDE, pen_y(high[LAST], most));
+        pen_to(&pen, AFZ_REPORT_WIDE, pen_y(low[LAST], most));
+        for (unsigned i = LAST + 1; i-- > 0;) {
+                int y = pen_y(low[i], most);
+                if (y != pen.y || (i > 0 && pen_y(low[i - 1], most) != y))
+                        pen_to(&pen, pen_x(i), y);
+        }
+        pen_to(&pen, 0, pen_y(low[0], most));
+        afz_out_str(out, "z\"/>");
+}

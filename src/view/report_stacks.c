@@ -1,4 +1,5 @@
-/* Where threads stood when nothing moved. A stack is lines, innermost first. */
+/* Where threads stood when nothing moved, or before the job was stopped. A stack is lines,
+ * innermost first. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,9 +36,11 @@ static void put_stack(struct afz_out *out, const struct afz_flight *flight,
         afz_out_fmt(out, " %llu", (unsigned long long)pid);
         if (tid != pid)
                 afz_out_fmt(out, ", thread %llu", (unsigned long long)tid);
-        afz_out_fmt(out, " <span class=\"dim\">after %s</span></h3>\n<pre>",
-                    afz_report_time(time, mark->t_ms));
-        put_lines(out, mark->text);
+        bool picture = afz_mark_is_picture(mark);
+        afz_out_fmt(out, " <span class=\"dim\">after %s%s</span></h3>\n<pre>",
+                    afz_report_time(time, mark->t_ms),
+                    picture ? ", held still by Antifreeze before it was asked to end" : "");
+        put_lines(out, mark->text + (picture ? strlen(AFZ_STACK_FROZEN) : 0));
         afz_out_str(out, "</pre>\n");
 }
 

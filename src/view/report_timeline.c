@@ -49,10 +49,30 @@ static void words_of(const struct afz_report_panel *panel, uint32_t end_ms, char
         }
 }
 
+/* Areas that lie upon one another: the first is the lowest. */
+static void layers(struct afz_out *out, const struct afz_report_panel *panel)
+{
+        double low[AFZ_REPORT_BUCKETS] = {0}, high[AFZ_REPORT_BUCKETS];
+        for (unsigned i = 0; i < panel->count; i++) {
+                const struct afz_report_series *s = panel->series[i];
+                if (!s->stacked)
+                        continue;
+                for (unsigned b = 0; b < AFZ_REPORT_BUCKETS; b++)
+                        high[b] = low[b] + s->line.bucket[b].mid;
+                afz_out_fmt(out, "<g id=\"%s-%u\">", panel->id, i);
+                afz_report_plot_layer(out, low, high, panel->most, s->paint);
+                afz_out_str(out, "</g>");
+                memcpy(low, high, sizeof low);
+        }
+}
+
 static void paths(struct afz_out *out, const struct afz_report_panel *panel)
 {
+        layers(out, panel);
         for (unsigned i = panel->count; i-- > 0;) { /* the first lies on top */
                 const struct afz_report_series *s = panel->series[i];
+                if (s->stacked)
+                        continue;
                 afz_out_fmt(out, "<g id=\"%s-%u\">", panel->id, i);
                 if (!s->limit && i == 0)
                         afz_report_plot_area(out, &s->line, panel->most, s->paint);
