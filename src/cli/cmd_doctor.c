@@ -1,13 +1,16 @@
 /* antifreeze doctor: says what src/doctor found, for people or as JSON. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "doctor.h"
 #include "env.h"
+#include "find_probe.h"
 #include "gpu_facts.h"
 #include "json.h"
 #include "out.h"
+#include "probe_trial.h"
 
 /* NVML takes 1 to 2 s to start on a machine with many GPUs whose driver does not persist. */
 #define GPU_WAIT_NS UINT64_C(5000000000)
@@ -179,7 +182,35 @@ static void put_json_trials(struct afz_json *j, const struct afz_diagnosis *d)
         afz_json_close(j, ']');
 }
 
-static void put_json(struct afz_out *out, const struct afz_diagnosis *d)
+static void put_json_probe(struct afz_json *j, const struct afz_probe_facts *p)
+{
+        if (!p) {
+                afz_json_null(j);
+                return;
+        }
+        afz_json_open(j, '{');
+        afz_json_key(j, "library"), afz_json_str(j, p->found ? p->library : NULL);
+        afz_json_key(j, "tried"), afz_json_bool(j, p->tried);
+        afz_json_key(j, "seen"), afz_json_bool(j, p->seen);
+        afz_json_key(j, "why"), afz_json_str(j, p->why[0] ? p->why : NULL);
+        afz_json_key(j, "pythons"), afz_json_open(j, '[');
+        for (size_t i = 0; i < p->pythons; i++) {
+                const struct afz_tried_python *python = &p->python[i];
+                afz_json_open(j, '{');
+                afz_json_key(j, "path"), afz_json_str(j, python->path);
+                afz_json_key(j, "version"),
+                        afz_json_str(j, python->version[0] ? python->version : NULL);
+                afz_json_key(j, "probed"), afz_json_bool(j, python->probed);
+                afz_json_key(j, "stack"), afz_json_bool(j, python->stack_err == 0);
+                afz_json_key(j, "why"), afz_json_str(j, python->why[0] ? python->why : NULL);
+                afz_json_close(j, '}');
+        }
+        afz_json_close(j, ']');
+        afz_json_close(j, '}');
+}
+
+static void put_json(struct afz_out *out, const struct afz_diagnosis *d,
+                     const struct afz_probe_facts *probe)
 {
         struct afz_json j = {.out = out};
         afz_json_open(&j, '{');
@@ -198,6 +229,7 @@ static void put_json(struct afz_out *out, const struct afz_diagnosis *d)
         afz_json_key(&j, "tier_possible"), afz_json_str(&j, afz_doctor_tier_name(d->tier));
         afz_json_key(&j, "tier_proved"), afz_json_bool(&j, d->proved);
         afz_json_key(&j, "trials"), put_json_trials(&j, d);
+        afz_json_key(&j, "probe"), put_json_probe(&j, probe);
         afz_json_close(&j, '}');
         afz_out_char(out, '\n');
 }
@@ -214,12 +246,28 @@ static struct style style_of(const struct afz_doctor_input *in)
         return style;
 }
 
+/* What holds here says nothing of the machine that a fixture shows. */
+static void look_at_probe(struct afz_doctor_input *in, bool tries, struct afz_probe_facts *ret)
+{
+        char library[sizeof ret->library];
+        bool found = afz_find_probe(library, sizeof library) == 0;
+        if (in->env->fixture_fd >= 0)
+                return;
+        *ret = (struct afz_probe_facts){.found = found};
+        if (tries)
+                afz_probe_trial(found ? library : NULL, getenv("PATH"), ret);
+        else if (found)
+                memcpy(ret->library, library, sizeof library);
+        in->probe = ret;
+}
+
 static int run_doctor(const struct afz_invocation *invocation)
 {
         const struct doctor_options *options = invocation->options;
         struct afz_env env;
         struct afz_doctor_input in;
         struct afz_gpu_facts gpu;
+        struct afz_probe_facts probe;
         struct afz_diagnosis diagnosis;
         char buf[4096];
 
@@ -229,6 +277,7 @@ static int run_doctor(const struct afz_invocation *invocation)
         afz_doctor_input_live(&env, &in);
         if (options->no_trials)
                 in.effects.trial = NULL;
+        look_at_probe(&in, !options->no_trials, &probe);
         r = afz_gpu_facts_ask(&env, GPU_WAIT_NS, &gpu);
         if (r == 0) {
                 in.gpu = &gpu;
@@ -240,7 +289,7 @@ static int run_doctor(const struct afz_invocation *invocation)
 
         struct afz_out out = afz_out_to(STDOUT_FILENO, buf, sizeof buf);
         if (options->json) {
-                put_json(&out, &diagnosis);
+                put_json(&out, &diagnosis, in.probe);
         } else {
                 struct style style = style_of(&in);
                 put_checks(&out, &style, &diagnosis);
@@ -257,7 +306,7 @@ static const struct afz_option doctor_rows[] = {
          .help = "One JSON object instead of text."},
         {.name = "no-trials",
          .offset = offsetof(struct doctor_options, no_trials),
-         .help = "Try no tier; forecast it from what is configured."},
+         .help = "Try nothing; forecast the tier from what is configured."},
         {0},
 };
 
@@ -276,8 +325,9 @@ const struct afz_command afz_command_doctor = {
                 "look), each with the way to fix it. Nothing is changed, and no root is "
                 "needed.\n\nThe tier of protection is proved by a small trial, from the best "
                 "tier downwards until one holds: a child of our own with 32 MiB is really "
-                "limited, braked and killed. It takes a fraction of a second and leaves nothing "
-                "behind. The exit status is 0 whenever there is an answer, whatever it is.",
+                "limited, braked and killed. So is the probe: on a small program, and on each "
+                "Python in PATH. It takes a fraction of a second and leaves nothing behind. The "
+                "exit status is 0 whenever there is an answer, whatever it is.",
         .options = doctor_rows,
         .options_size = sizeof(struct doctor_options),
         .examples = doctor_examples,

@@ -133,6 +133,8 @@ static const struct afz_example export_examples[] = {
          "A time line for ui.perfetto.dev or chrome://tracing."},
         {"antifreeze export --format jsonl | jq 'select(.type == \"mark\")'",
          "Only what happened."},
+        {"antifreeze export --format pprof -o run.pb && go tool pprof -top -cum run.pb",
+         "Which lines held the memory at its peak."},
         {0},
 };
 

@@ -11,8 +11,10 @@
 #include "commands.h"
 #include "config.h"
 #include "count_of.h"
+#include "find_agent.h"
 #include "find_probe.h"
 #include "front.h"
+#include "front_say.h"
 #include "probe_note.h"
 #include "restart_plan.h"
 
@@ -27,7 +29,7 @@ struct options {
         const char *run_dir, *checkpoint_signal, *checkpoint_cmd;
         bool dry_run, quiet, json;
         bool no_probe;
-        bool no_agent; /* there is none yet: it is as asked */
+        bool no_agent;
 };
 
 /* "USR1", "SIGUSR1" or a number; 0 when it is no signal that can be handled. */
@@ -111,27 +113,46 @@ static bool budget_is_sane(const struct afz_front_wish *wish)
 }
 
 /* Whether the probe goes into the job, and if not, why. */
-static void choose_probe(const struct options *opt, char *path, size_t cap,
-                         struct afz_guard_order *order)
+static void choose_probe(const struct options *opt, char *path, size_t cap, char *why,
+                         size_t why_cap, struct afz_guard_order *order)
 {
-        char cwd[1024];
+        char cwd[1024], notes[256];
         order->version = AFZ_VERSION;
         if (opt->no_probe)
                 order->no_probe = "--no-probe";
         else if (afz_find_probe(path, cap) < 0)
                 order->no_probe = "its library was not found";
         else if (afz_probe_note_has(AFZ_VERSION, getcwd(cwd, sizeof cwd) ? cwd : "", order->argv)) {
-                order->no_probe = "a process of this command died inside it (" AFZ_PROBE_NOTES
-                                  " in the state folder says so; remove the line to try again)";
+                snprintf(why, why_cap,
+                         "a process of this command died inside it in an earlier run; to try "
+                         "again, remove its line from %s",
+                         afz_probe_note_path(notes, sizeof notes));
+                order->no_probe = why;
                 order->tell_no_probe = true;
         } else {
                 order->probe = path;
         }
 }
 
+/* The agent comes into the job's Python programs by PYTHONPATH, and is silent where there is no
+ * probe. CMD inherits our environment; of our own processes none is Python. */
+static void choose_agent(const struct options *opt, const struct afz_front_style *style,
+                         const struct afz_guard_order *order)
+{
+        char folder[1024], path[16384];
+        const char *by = afz_agent_kept_out((const char *const *)order->argv);
+        if (opt->no_agent || !order->probe || afz_find_agent(folder, sizeof folder) < 0 ||
+            afz_agent_path(folder, getenv("PYTHONPATH"), path, sizeof path) < 0)
+                return;
+        if (by && !style->quiet && !order->dry_run)
+                afz_front_say(style, NULL, "agent",
+                              "python %s keeps the agent out: training steps are not counted", by);
+        (void)setenv("PYTHONPATH", path, 1);
+}
+
 static int run_run(const struct afz_invocation *inv)
 {
-        char probe[1024];
+        char probe[1024], why[384];
         const struct options *opt = inv->options;
         struct afz_front_style style = {.quiet = opt->quiet, .json = opt->json};
         struct afz_front_wish wish = make_wish(inv, opt);
@@ -153,7 +174,8 @@ static int run_run(const struct afz_invocation *inv)
         order.argv = inv->argv;
         order.restarts = (unsigned)opt->restarts;
         order.batch = opt->batch;
-        choose_probe(opt, probe, sizeof probe, &order);
+        choose_probe(opt, probe, sizeof probe, why, sizeof why, &order);
+        choose_agent(opt, &style, &order);
         return afz_front_run(&order, &wish, &style);
 }
 
@@ -258,7 +280,7 @@ static const struct afz_option rows[] = {
          .help = "Preload nothing into the job: which of its lines hold memory is not seen then."},
         {.name = "no-agent",
          .offset = offsetof(struct options, no_agent),
-         .help = "Do not enter Python programs. (None is entered yet.)"},
+         .help = "Do not enter Python programs: their training steps are not counted then."},
         {.name = "dry-run",
          .offset = offsetof(struct options, dry_run),
          .help = "Print tier, budget and limits; start nothing."},

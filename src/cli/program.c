@@ -35,8 +35,11 @@ static const struct afz_note environment[] = {
          "Set for CMD by run: the control socket's path and the run's ID."},
         {"ANTIFREEZE_PROBE, LD_PRELOAD, ASAN_OPTIONS",
          "Set for CMD by run, unless --no-probe: the socket and the library of the probe, which "
-         "comes behind what LD_PRELOAD has already; and that the address sanitizer is not to mind "
+         "comes before what LD_PRELOAD has already; and that the address sanitizer is not to mind "
          "it (verify_asan_link_order=0)."},
+        {"PYTHONPATH",
+         "Set for CMD by run, unless --no-agent: the folder by which the agent comes into Python "
+         "programs stands ahead of what it has already."},
         {"ANTIFREEZE_TIER",
          "The best tier to try (scope, cgroup2, cgroup1, none): for tests of the weaker ones."},
         {"ANTIFREEZE_NVML", "The file to load instead of libnvidia-ml.so.1."},
