@@ -298,7 +298,7 @@ static void tell(const struct world *w, uint64_t t_ns)
                 (void)afz_pack_sample(&scout, t_ns, slow[i]);
         (void)afz_pack_sample(&guard, t_ns, &w->hold);
         if (w->tick % HZ == 0)
-                (void)afz_pack_mark(&guard, t_ns, AFZ_MARK_STEP, (int64_t)(w->tick / HZ), "");
+                (void)afz_pack_mark(&guard, t_ns, AFZ_MARK_UNUSED, (int64_t)(w->tick / HZ), "");
 }
 
 static int64_t file_bytes(int dir_fd)
