@@ -7,6 +7,8 @@
 MESON  ?= meson
 BUILD  ?= build
 PREFIX ?= /usr/local
+# Which programs `make lines` runs: words in their names, or options of tests/lines/lines.py.
+LINES ?=
 # How many inputs `make fuzz` tries, over all targets together.
 FUZZ_INPUTS ?= 12000000
 
@@ -24,7 +26,7 @@ FUZZ := $(CHECKED) -Db_sanitize=address,undefined -Dc_args=-fsanitize=fuzzer-no-
 .PHONY: all
 all: ## build build/antifreeze
 	@tools/configure $(BUILD) $(PLAIN)
-	@$(MESON) compile -C $(BUILD) antifreeze afz-trainer doc-man doc-bash doc-zsh doc-fish
+	@$(MESON) compile -C $(BUILD) antifreeze antifreeze-probe afz-trainer doc-man doc-bash doc-zsh doc-fish
 
 .PHONY: demo
 demo: ## train a small network, watched by Antifreeze
@@ -37,6 +39,14 @@ test: ## run all tests: plain, under sanitizers, and a short run of every fuzzer
 	@tools/deps test
 	@$(MAKE) --no-print-directory all configure-asan configure-tsan configure-fuzz
 	@tools/run_tests.py $(BUILD) $(BUILD)-asan $(BUILD)-tsan:unit $(BUILD)-fuzz
+
+.PHONY: test-frameworks
+test-frameworks: ## get torch, tensorflow, keras, transformers and lightning (some 3 GB, once) and run the tests that need them
+	@tools/deps test
+	@tools/deps test-frameworks
+	@$(MAKE) --no-print-directory all
+	@tools/frameworks $(BUILD)/frameworks
+	@AFZ_FRAMEWORKS_PYTHON=$(abspath $(BUILD))/frameworks/bin/python tools/run_tests.py $(BUILD):frameworks
 
 .PHONY: test-vm
 test-vm: all ## check figures and holds on cgroup v2, PSI, systemd, swap and zram, in a small virtual machine (x86-64 Debian)
@@ -86,12 +96,24 @@ fuzz: ## fuzz every parser for a long time (FUZZ_INPUTS in all) and count
 stress: all ## start, stop and kill runs by the thousand, and count what is left behind (some 20 minutes)
 	@/usr/bin/python3 -B tests/stress_run.py $(BUILD)/antifreeze --trainer $(BUILD)/demo/afz-trainer
 
+.PHONY: stress-probe
+stress-probe: all ## allocate in 8 processes of 16 threads that fork, with the real probe and under the thread sanitizer (some 20 minutes)
+	@$(MESON) compile -C $(BUILD) probe_keeper probe_program antifreeze-probe
+	@$(MAKE) --no-print-directory configure-tsan
+	@$(MESON) compile -C $(BUILD)-tsan test_probe_stress
+	@/usr/bin/python3 -B tests/probe_stress.py $(BUILD) $(BUILD)-tsan
+
 .PHONY: bench
 bench: ## measure what Antifreeze itself costs
 	@tools/deps bench
 	@$(MAKE) --no-print-directory all
 	@$(MESON) compile -C $(BUILD) bench-programs
 	@bench/run $(BUILD)
+
+.PHONY: lines
+lines: all ## run some hundred programs whose lines are known, and count the verdicts and lines that are right (some 40 minutes)
+	@$(MESON) compile -C $(BUILD) antifreeze-probe
+	@/usr/bin/python3 -B tests/lines/lines.py $(BUILD)/antifreeze --out $(BUILD)/lines.json --resume $(LINES)
 
 .PHONY: lab
 lab: lab-programs ## run 12 telling cells of the freeze lab, three times each (some 45 minutes; x86-64 Debian)

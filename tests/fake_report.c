@@ -1,6 +1,6 @@
 /* Writes the report of a run that was made by hand, for tests that look at it in a browser.
  *
- *   fake_report leak|day|hostile|nothing > page.html
+ *   fake_report leak|day|hostile|nothing|one|many > page.html
  */
 #include <stdio.h>
 #include <unistd.h>

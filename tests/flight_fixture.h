@@ -143,11 +143,15 @@ static inline void fly_event(struct afz_flight *f, uint32_t t_ms, enum afz_event
         fly_mark(f, t_ms, AFZ_MARK_EVENT, (int64_t)((uint64_t)event << 32 | code), text);
 }
 
-/* Training steps at an even pace, numbered from `first`. */
+/* Training steps at an even pace, counted from `first`, as the keeper tells them: looks once a
+ * second at how many a process (the job's 100) has begun. */
 static inline void fly_steps(struct afz_flight *f, struct fly_times times, int64_t first)
 {
-        for (uint64_t t = times.from_ms; t < times.to_ms; t += times.step_ms)
-                fly_mark(f, (uint32_t)t, AFZ_MARK_STEP, first++, NULL);
+        for (uint64_t t = times.from_ms; t < (uint64_t)times.to_ms + 1000; t += 1000) {
+                uint64_t at = t < times.to_ms ? t : times.to_ms - 1;
+                int64_t begun = (int64_t)((at - times.from_ms) / times.step_ms);
+                fly_point(f, AFZ_KIND_INSIDE, 100, AFZ_INSIDE_STEP, (uint32_t)at, first + begun);
+        }
 }
 
 #endif

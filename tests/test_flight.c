@@ -160,7 +160,7 @@ static void test_marks(void **state)
         afz_flight_init(&f);
         for (int64_t i = 0; i < 6; i++)
                 assert_int_equal(afz_flight_mark(&f, told[i], AFZ_MARK_SAID, i, "warning", 4), 0);
-        assert_int_equal(afz_flight_mark(&f, 10, AFZ_MARK_STEP, 1, NULL, 0), 0);
+        assert_int_equal(afz_flight_mark(&f, 10, AFZ_MARK_UNUSED, 1, NULL, 0), 0);
         for (size_t i = 0; i < 6; i++) {
                 assert_int_equal(f.mark[i].t_ms, want[i]);
                 assert_int_equal(f.mark[i].code, code[i]);
@@ -179,7 +179,7 @@ static void test_marks_backwards(void **state)
         struct afz_flight f;
         afz_flight_init(&f);
         for (uint32_t i = 0; i < MARKS; i++)
-                assert_int_equal(afz_flight_mark(&f, MARKS - i, AFZ_MARK_STEP, i, "", 0), 0);
+                assert_int_equal(afz_flight_mark(&f, MARKS - i, AFZ_MARK_UNUSED, i, "", 0), 0);
         assert_int_equal(afz_flight_settle(&f), 0);
         for (uint32_t i = 0; i < MARKS; i++) {
                 assert_int_equal(f.mark[i].t_ms, i + 1);

@@ -94,7 +94,7 @@ static int write_half_second(struct afz_flight_writer *w, struct afz_pack *pack,
                 afz_pack_sample(pack, at_ms(t), &proc);
         }
         if (from_ms % 10000 == 0)
-                afz_pack_mark(pack, at_ms(from_ms), AFZ_MARK_STEP, from_ms / 10000, "");
+                afz_pack_mark(pack, at_ms(from_ms), AFZ_MARK_UNUSED, from_ms / 10000, "");
         return afz_flight_write(w, pack->buf, pack->len);
 }
 

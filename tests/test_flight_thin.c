@@ -488,35 +488,10 @@ static void test_streams(void **state)
         }
 }
 
-static void test_steps(void **state)
-{
-        (void)state;
-        static const struct {
-                int64_t first, each;
-        } row[] = {{0, 1}, {7, 100}, {5, 0}, {-50000, 3}};
-        for (size_t r = 0; r < sizeof row / sizeof row[0]; r++) {
-                struct afz_flight f = {0};
-                for (int64_t i = 0; i < 50000; i++)
-                        assert_int_equal(afz_flight_mark(&f, (uint32_t)i, AFZ_MARK_STEP,
-                                                         row[r].first + row[r].each * i, "", 0),
-                                         0);
-                for (uint32_t i = 0; i < 100; i++)
-                        assert_int_equal(afz_flight_mark(&f, 50000 + i, AFZ_MARK_SAID, 0, "x", 1),
-                                         0);
-                afz_marks_thin(&f);
-                assert_in_range(f.marks, 3000, AFZ_MARKS_MANY / 2 + 101);
-                assert_int_equal(f.mark[f.marks - 100].kind, AFZ_MARK_SAID);
-                /* Even over the run. */
-                assert_in_range(f.mark[(f.marks - 100) / 2].t_ms, 23000, 27000);
-                afz_flight_done(&f);
-        }
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_streams),
-                cmocka_unit_test(test_steps),
                 cmocka_unit_test_setup_teardown(test_three_hours, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_days, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_late, setup, teardown),

@@ -222,6 +222,35 @@ static void test_odd_values(void **state)
         fix_free(fix);
 }
 
+static void test_lines_of_the_program(void **state)
+{
+        struct fix_want want = {.procs = 1, .cores = 1};
+        struct fix *fix = fix_new(&want);
+        struct afz_lines_now lines = {
+                .known = true,
+                .live_bytes = 300,
+                .processes = 2,
+                .rows = 1,
+                .words = "the probe is in 2 processes",
+                .row = {{"t\"\xff.py:3 in f()", 200, -5, "heap", 2}},
+        };
+        struct afz_json_view view = {.lines = &lines};
+        (void)state;
+        has(tick(&view, fix),
+            "\"lines\":{\"live_bytes\":300,\"step_count\":null,\"growth_s\":null,"
+            "\"processes_count\":2,\"probe\":\"the probe is in 2 processes\",\"top\":[{\"name\":");
+        has(tick(&view, fix), ".py:3 in f()\",\"live_bytes\":200,\"growth_bytes\":null,"
+                              "\"memory\":\"heap\",\"processes_count\":2}]}");
+        lines.growth_s = 60, lines.step = 7;
+        has(tick(&view, fix), "\"step_count\":7,\"growth_s\":60,");
+        has(tick(&view, fix), "\"growth_bytes\":-5,");
+        lines.known = false;
+        has(tick(&view, fix), "\"lines\":null}");
+        view.lines = NULL;
+        has(tick(&view, fix), "\"lines\":null}");
+        fix_free(fix);
+}
+
 static void test_metric_table(void **state)
 {
         static char buf[CAP];
@@ -245,9 +274,10 @@ static void test_metric_table(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_valid_and_true),   cmocka_unit_test(test_absent_is_null),
-                cmocka_unit_test(test_events_come_once), cmocka_unit_test(test_hostile_names),
-                cmocka_unit_test(test_odd_values),       cmocka_unit_test(test_metric_table),
+                cmocka_unit_test(test_valid_and_true),       cmocka_unit_test(test_absent_is_null),
+                cmocka_unit_test(test_events_come_once),     cmocka_unit_test(test_hostile_names),
+                cmocka_unit_test(test_odd_values),           cmocka_unit_test(test_metric_table),
+                cmocka_unit_test(test_lines_of_the_program),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

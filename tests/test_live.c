@@ -27,6 +27,26 @@ struct frame {
         const char *keys;  /* pressed before */
         uint64_t line_gib; /* the line, 0: none */
         bool events, ended;
+        const struct afz_lines_now *lines;
+};
+
+/* What a run's keeper tells. */
+static const struct afz_lines_now some_lines = {
+        .known = true,
+        .live_bytes = 4080218931,
+        .step = 1240,
+        .growth_s = 60,
+        .processes = 5,
+        .rows = 5,
+        .words =
+                "the probe is in 5 processes, CPython 3.11; of one the small objects of Python are "
+                "not seen: PYTHONMALLOC names an allocator",
+        .row = {{"train.py:118 in train_step()", UINT64_C(2) << 30, 220200960, "heap", 1},
+                {"data.py:41 in load()", 943718400, 0, "mapped", 5},
+                {"model.py:9 in Net.__init__()", 314572800, -52428800, "heap", 1},
+                {"a_module_with_a_long_name.py:1234 in some_class.some_method_of_it_that_goes_on()",
+                 73400320, 1048576, "Python objects", 1},
+                {"everywhere else", 600000000, 104857600, "", 0}},
 };
 
 static const struct afz_event oom = {.t_ns = FIX_T0 - 65 * FIX_S,
@@ -45,6 +65,7 @@ static void draw(const struct frame *f, char *text)
                                       .job_start_ns = FIX_START,
                                       .line_bytes = f->line_gib << 30,
                                       .interval_ns = FIX_S,
+                                      .lines = f->lines,
                                       .job_ended = f->ended};
         struct afz_out out = afz_out_to(-1, text, TEXT_CAP - 1);
         struct afz_out encoded = afz_out_to(-1, bytes, sizeof bytes);
@@ -125,6 +146,13 @@ static const struct frame golden[] = {
          .line_gib = 13, .events = true},
         {"live-200x50-8gpus.txt", 200, 50, USUAL, .want = {.gpus = 8, .procs = 300, .cores = 128},
          .line_gib = 13},
+        {"live-80x24-lines.txt", 80, 24, USUAL, .want = {.gpus = 1, .procs = 6, .cores = 8},
+         .line_gib = 13, .lines = &some_lines},
+        {"live-80x24-lines-page.txt", 80, 24, USUAL, .want = {.procs = 6, .cores = 8}, .keys = "l",
+         .lines = &some_lines},
+        {"live-80x24-lines-none.txt", 80, 24, USUAL, .want = {.procs = 6, .cores = 8}, .keys = "l"},
+        {"live-200x50-lines.txt", 200, 50, USUAL, .want = {.gpus = 1, .procs = 12, .cores = 16},
+         .line_gib = 13, .lines = &some_lines},
         {"live-40x10.txt", 40, 10, USUAL, .want = {.gpus = 1, .procs = 5, .cores = 8}},
 };
 
@@ -141,7 +169,7 @@ static void test_golden_frames(void **state)
 /* Colours change nothing in what stands where, bars aside. */
 static void test_every_size_and_page(void **state)
 {
-        static const char *const keys[] = {"", "h", "i", "g", "s", "ss", "jjjjjjjj"};
+        static const char *const keys[] = {"", "h", "i", "g", "s", "ss", "jjjjjjjj", "l"};
         static char text[TEXT_CAP];
         (void)state;
         for (int width = 0; width <= 220; width += width < 64 ? 3 : 31)
@@ -156,6 +184,7 @@ static void test_every_size_and_page(void **state)
                                                            .cores = 96},
                                                   .keys = keys[k],
                                                   .line_gib = 13,
+                                                  .lines = k % 2 ? &some_lines : NULL,
                                                   .events = true};
                                 draw(&f, text);
                         }
@@ -185,6 +214,10 @@ static void test_hostile_names(void **state)
         static char text[TEXT_CAP];
         (void)state;
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+                struct afz_lines_now lines = some_lines;
+                snprintf(lines.row[0].name, sizeof lines.row[0].name, "%s", names[i]);
+                lines.row[1].live_bytes = UINT64_MAX, lines.row[1].growth_bytes = INT64_MIN;
+                lines.row[2].growth_bytes = INT64_MAX, lines.growth_s = 1;
                 struct frame f = {.width = 80,
                                   .height = 24,
                                   .depth = AFZ_DEPTH_NONE,
@@ -194,7 +227,8 @@ static void test_hostile_names(void **state)
                                            .cores = 4,
                                            .name = names[i],
                                            .detail = names[i],
-                                           .note = names[i]}};
+                                           .note = names[i]},
+                                  .lines = &lines};
                 int rows = 0;
                 draw(&f, text);
                 for (char *row = text, *end; (end = strchr(row, '\n')); row = end + 1, rows++) {

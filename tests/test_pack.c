@@ -280,7 +280,7 @@ static void test_texts_are_safe(void **state)
                                        "a\x07"
                                        "b\nc\r\n"),
                          0);
-        assert_int_equal(afz_pack_mark(&pack, at_ms(3), AFZ_MARK_STEP, -5, NULL), 0);
+        assert_int_equal(afz_pack_mark(&pack, at_ms(3), AFZ_MARK_UNUSED, -5, NULL), 0);
         assert_int_equal(afz_pack_mark(&pack, at_ms(4), AFZ_MARK_SAID, 0, "a\nb"), 0);
         struct afz_flight f = unpacked(&pack);
         const struct afz_track *t = afz_flight_find(&f, AFZ_KIND_PROC, 1);
@@ -295,7 +295,7 @@ static void test_texts_are_safe(void **state)
         assert_string_equal(f.mark[1].text, "a?b\nc?\n"); /* a stack is lines */
         assert_string_equal(f.mark[2].text, "");
         assert_int_equal(f.mark[2].code, -5);
-        assert_int_equal(f.mark[2].kind, AFZ_MARK_STEP);
+        assert_int_equal(f.mark[2].kind, AFZ_MARK_UNUSED);
         assert_string_equal(f.mark[3].text, "a?b");
         afz_flight_done(&f);
         pack_done(&pack);
@@ -315,7 +315,7 @@ static void test_no_room(void **state)
                         struct afz_sample s = sample_of(AFZ_KIND_PROC, i % 8);
                         afz_sample_set(&s, AFZ_PROC_RSS, i * 4099);
                         int r = i % 5 ? afz_pack_sample(&pack, at_ms(i), &s)
-                                      : afz_pack_mark(&pack, at_ms(i), AFZ_MARK_STEP, i, "step");
+                                      : afz_pack_mark(&pack, at_ms(i), AFZ_MARK_UNUSED, i, "step");
                         assert_true(r == 0 || r == -ENOSPC);
                         in += r == 0;
                         out += r != 0;

@@ -89,10 +89,44 @@ static void test_empty_window(void **state)
         assert_string_equal(buf, "ram -/- swap -/- in - cpu - psi mem - io - | unknown\n");
 }
 
+static void test_lines_of_the_program(void **state)
+{
+        struct afz_lines_now lines = {
+                .known = true,
+                .live_bytes = UINT64_C(3) << 30,
+                .growth_s = 30,
+                .rows = 4,
+                .row = {{"train.py:118 in step()", UINT64_C(2) << 30, 105 << 20, "heap", 1},
+                        {"d\033[31m\n.py:4 in load()", 512 << 20, -(64 << 20), "heap", 1},
+                        {"a_name_that_leaves_no_room_for_any_other.py:1000 in a_method()", 9, 0, "",
+                         1},
+                        {"last.py:1", 4, 0, "", 1}},
+        };
+        char buf[256];
+        struct afz_out out = afz_out_to(-1, buf, sizeof buf - 1);
+        (void)state;
+        afz_plain_lines(&out, &lines, "12:03:11");
+        buf[out.len] = 0;
+        /* A line that has no room ends it: those after it are smaller. */
+        assert_string_equal(buf, "12:03:11 lines 3.0G: train.py:118 in step() 2.0G +210M/min, "
+                                 "d?[31m?.py:4 in load() 512M\n");
+        for (size_t i = 0; i < 4; i++)
+                memset(lines.row[i].name, 'x', sizeof lines.row[i].name - 1);
+        out.len = 0;
+        afz_plain_lines(&out, &lines, "12:03:11");
+        assert_in_range(out.len, 2, AFZ_PLAIN_COLUMNS + 1);
+        out.len = 0;
+        lines.known = false;
+        afz_plain_lines(&out, &lines, NULL);
+        afz_plain_lines(&out, NULL, NULL);
+        assert_int_equal(out.len, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_lines),
+                cmocka_unit_test(test_lines_of_the_program),
                 cmocka_unit_test(test_sentence_is_harmless),
                 cmocka_unit_test(test_empty_window),
         };

@@ -101,6 +101,41 @@ static void test_it_tells(void **state)
 }
 
 /* Whoever waits for the guard's descriptors to be closed does not wait for the scout. */
+static bool pictured_within(const struct afz_scout *scout, uint64_t ns)
+{
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + ns;
+        while (!afz_scout_pictured(scout) && afz_clock_ns(CLOCK_MONOTONIC) < end_ns)
+                nap();
+        return afz_scout_pictured(scout);
+}
+
+/* It says when a picture is taken, as far as it can be; one that hangs keeps nobody waiting. */
+static void test_pictures(void **state)
+{
+        struct afz_scout *scout;
+        struct afz_scout_report r;
+        (void)state;
+        assert_int_equal(afz_scout_start(&scout), 0);
+        assert_true(afz_scout_pictured(scout)); /* none was asked for */
+        wait_until_told(scout, 1, &r);
+        assert_int_equal(afz_scout_picture(scout), 0); /* of nobody */
+        assert_true(pictured_within(scout, PATIENCE_NS));
+        pid_t job = start_job();
+        assert_int_equal(afz_scout_watch(scout, job), 0);
+        assert_int_equal(afz_scout_picture(scout), 0); /* of one that it has not looked at yet */
+        assert_true(pictured_within(scout, PATIENCE_NS));
+
+        kill(afz_scout_pid(scout), SIGSTOP);
+        siginfo_t info;
+        assert_int_equal(waitid(P_PID, (id_t)afz_scout_pid(scout), &info, WSTOPPED), 0);
+        assert_int_equal(afz_scout_picture(scout), 0);
+        assert_false(pictured_within(scout, AFZ_NS_PER_S / 10));
+        kill(afz_scout_pid(scout), SIGCONT);
+        assert_true(pictured_within(scout, PATIENCE_NS)); /* too late, and it says so */
+        afz_scout_stop(scout);
+        end_job(job);
+}
+
 static void test_it_holds_nothing_of_ours(void **state)
 {
         struct afz_scout *scout;
@@ -271,6 +306,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_it_tells),
+                cmocka_unit_test(test_pictures),
                 cmocka_unit_test(test_it_holds_nothing_of_ours),
                 cmocka_unit_test(test_it_hears_no_signals),
                 cmocka_unit_test(test_it_dies_with_the_guard),

@@ -32,23 +32,27 @@ static void test_parse(void **state)
         (void)state;
         static const struct {
                 const char *text;
-                bool in_call;
+                bool in_call, placed;
         } rows[] = {
-                {"202 0x7f 0x80 0x0 0x0 0x0 0x0 0x7ffe33f3c4a8 0x7f186bb3c503\n", true},
-                {"0 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2", true},
-                {"running\n", false},
-                {"-1 0x7ffe33f3c4a8 0x7f186bb3c503\n", false},
-                {"", false},
-                {"202\n", false},
-                {"202 0x7f 0x80 0x0 0x0 0x0 0x0 0x7ffe33f3c4a8", false},
-                {"202 7f 80 0 0 0 0 1 2\n", false},
-                {"202 0x7f 0x80 0x0 0x0 0x0 0x0 0xfffffffffffffffff 0x1\n", false},
-                {"99999999999999999999 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2\n", false},
+                {"202 0x7f 0x80 0x0 0x0 0x0 0x0 0x7ffe33f3c4a8 0x7f186bb3c503\n", true, true},
+                {"0 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2", true, true},
+                {"-1 0x7ffe33f3c4a8 0x7f186bb3c503\n", false, true},
+                {"running\n", false, false},
+                {"-1\n", false, false},
+                {"-1 0x7ffe33f3c4a8\n", false, false},
+                {"-1 7ffe33f3c4a8 7f186bb3c503\n", false, false},
+                {"", false, false},
+                {"202\n", false, false},
+                {"202 0x7f 0x80 0x0 0x0 0x0 0x0 0x7ffe33f3c4a8", false, false},
+                {"202 7f 80 0 0 0 0 1 2\n", false, false},
+                {"202 0x7f 0x80 0x0 0x0 0x0 0x0 0xfffffffffffffffff 0x1\n", false, false},
+                {"99999999999999999999 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2\n", false, false},
         };
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-                struct afz_thread_look look = {.in_call = true, .sp = 7};
+                struct afz_thread_look look = {.in_call = true, .placed = true, .sp = 7};
                 afz_thread_call_parse(afz_span_str(rows[i].text), &look);
-                if (look.in_call != rows[i].in_call || (!look.in_call && look.sp != 7))
+                if (look.in_call != rows[i].in_call || look.placed != rows[i].placed ||
+                    (!look.placed && look.sp != 7))
                         fail_msg("%s", rows[i].text);
         }
         struct afz_thread_look look = {0};

@@ -93,7 +93,7 @@ static void test_deep(void **state)
                 for (less = 0; less < 60; less += 40) {
                         struct afz_witness *w;
                         bool seen = false;
-                        assert_int_equal(afz_witness_start(env, &pid, 1, &w), 0);
+                        assert_int_equal(afz_witness_start(env, &pid, 1, false, &w), 0);
                         while (!afz_witness_ended(w, afz_clock_ns(CLOCK_MONOTONIC)))
                                 nanosleep(&(struct timespec){0, 200000}, NULL);
                         afz_witness_tell(w, check, &seen);
