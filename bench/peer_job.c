@@ -1,6 +1,11 @@
 /* A job in C of bench/peers.py: blocks of work as it is told, and what each took.
  *
- * usage: bench-peer-job malloc-THREADS|trainer   (PEER_ORDERS and PEER_ANSWERS name two FIFOs) */
+ * usage: bench-peer-job malloc-THREADS|trainer   (PEER_ORDERS and PEER_ANSWERS name two FIFOs)
+ *        bench-peer-job calibrate               (prints what PEER_WORK is to be)
+ *
+ * PEER_WORK is how much a thread does beside each malloc and free, so that it makes 10 M a second.
+ */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +16,9 @@
 #include "net.h"
 #include "optim.h"
 
-enum { ROUND = 10000, SLOTS = 64, MOST_THREADS = 64, BATCH = 256 };
+enum { ROUND = 10000, SLOTS = 64, MOST_THREADS = 64, BATCH = 256, PAIR_NS = 100 };
+
+static unsigned work;
 
 static long now_ns(clockid_t clock)
 {
@@ -26,7 +33,6 @@ static void fail(void)
         exit(1);
 }
 
-/* Enough work beside each pair that a thread makes about 10 M allocations a second. */
 static void *allocate(void *rounds)
 {
         void *slot[SLOTS] = {0};
@@ -37,7 +43,7 @@ static void *allocate(void *rounds)
                 unsigned k = seed >> 16 & (SLOTS - 1);
                 free(slot[k]);
                 slot[k] = malloc(16 + (seed >> 8 & 255));
-                for (unsigned n = 0; n < 40; n++)
+                for (unsigned n = 0; n < work; n++)
                         sink += n;
         }
         for (int i = 0; i < SLOTS; i++)
@@ -53,6 +59,27 @@ static void in_threads(int threads, long rounds)
                         fail();
         for (int i = 0; i < threads; i++)
                 pthread_join(thread[i], NULL);
+}
+
+/* The least of several tries: what disturbs only makes it longer. */
+static long pair_ns(void)
+{
+        long least = LONG_MAX, rounds = 20;
+        for (int i = 0; i < 9; i++) {
+                long began = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+                allocate(&rounds);
+                long took = (now_ns(CLOCK_PROCESS_CPUTIME_ID) - began) / (rounds * ROUND);
+                least = took < least ? took : least;
+        }
+        return least;
+}
+
+static int calibrate(void)
+{
+        while (pair_ns() < PAIR_NS)
+                work++;
+        printf("%u\n", work);
+        return 0;
 }
 
 /* Steps as the demo's trainer makes them: what a batch needs is allocated and freed in each. */
@@ -80,6 +107,9 @@ int main(int argc, char **argv)
 {
         const char *job = argc > 1 ? argv[1] : "", *from = getenv("PEER_ORDERS"),
                    *to = getenv("PEER_ANSWERS");
+        if (strcmp(job, "calibrate") == 0)
+                return calibrate();
+        work = getenv("PEER_WORK") ? (unsigned)atoi(getenv("PEER_WORK")) : 0;
         int threads = strncmp(job, "malloc-", 7) == 0 ? atoi(job + 7) : 0;
         FILE *orders = from ? fopen(from, "r") : NULL, *answers = to ? fopen(to, "w") : NULL;
         long order;

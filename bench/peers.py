@@ -26,7 +26,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 BLOCK_S = 0.1  # of the plain job
 JOBS = {"torch": "PyTorch transformer step", "tensorflow": "Keras/TensorFlow step", "numpy": "NumPy loop",
-        "json": "JSON parser", "trainer": "the C trainer", "malloc-1": "malloc, 1 thread", "malloc-4": "malloc, 4 threads", "malloc-8": "malloc, 8 threads"}
+        "json": "JSON parser", "trainer": "the C trainer", "malloc-1": "malloc at 10 M/s, 1 thread",
+        "malloc-4": "malloc at 10 M/s, 4 threads", "malloc-8": "malloc at 10 M/s, 8 threads"}
 
 PYTHON_JOBS = ("torch", "tensorflow", "numpy", "json")
 
@@ -116,9 +117,13 @@ def command_of(args, job, tool):
 def play(running, rounds):
     """Blocks in turns; each tool's ratios to its plain neighbours."""
     plain = running["plain"]
-    for tool in running.values():
-        tool.pid = tool.line()[0]
-        tool.block(3)
+    for name, tool in list(running.items()):
+        try:
+            tool.pid = tool.line()[0]
+            tool.block(3)
+        except RuntimeError as e:  # a tool that cannot run the job
+            print(f"{name} failed: {' '.join(str(e).split())[-200:]}", file=sys.stderr)
+            running.pop(name).end()
     steps, took = 1, 0
     while took < BLOCK_S * 1e9:
         steps *= 2
@@ -153,10 +158,16 @@ def launch(args, job, found):
 
 def measure(args, job):
     found, absent = tools(args, job in PYTHON_JOBS)
+    if job.startswith("malloc-"):
+        os.environ["PEER_WORK"] = subprocess.run([f"{args.build}/bench/bench-peer-job", "calibrate"], capture_output=True,
+                                                 text=True, check=True).stdout.strip()
     launches = [launch(args, job, found) for _ in range(args.launches)]
     rows = []
-    for name in launches[0]:
-        cpu, wall, memory, written = zip(*(one[name] for one in launches))
+    for name in found:
+        got = [one[name] for one in launches if name in one]
+        if not got:
+            continue
+        cpu, wall, memory, written = zip(*got)
         rows.append({"job": job, "tool": name, "cpu": sorted(cpu), "wall": sorted(wall), "memory_bytes": max(memory),
                      "bytes_an_hour": statistics.median(written)})
     return rows, absent

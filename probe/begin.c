@@ -21,7 +21,7 @@ AFZ_EXPORT int dlclose(void *handle)
                 atomic_store(&real, next);
         }
         int r = next ? next(handle) : -1;
-        if (r == 0 && afz_book_seen() && afz_module_closed())
+        if (r == 0 && afz_book_seen() && !afz_is_sealed() && afz_module_closed())
                 afz_unwind_forget();
         return r;
 }
@@ -86,7 +86,9 @@ __attribute__((constructor)) static void begin(void)
 {
         afz_hooks_start();
         afz_hooks_map_start();
-        if (!secure_getenv(AFZ_BOOK_SOCKET))
+        afz_hooks_seal_start();
+        const char *socket = secure_getenv(AFZ_BOOK_SOCKET);
+        if (!socket || socket[0] != '/') /* or started by a program that is sealed */
                 return;
         afz_sampler.inside++;
         afz_stack_start();

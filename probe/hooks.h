@@ -51,6 +51,11 @@ void afz_hooks_start(void);
 void afz_hooks_python_start(void);
 void afz_hooks_map_start(void);
 void afz_hooks_map_after_fork(void);
+void afz_hooks_seal_start(void);
+
+/* What another library has put before libc's function of this name; nothing is set where none has.
+ */
+void afz_find_next(const char *name, void *ret);
 
 #pragma GCC visibility pop
 

@@ -150,7 +150,9 @@ static enum afz_site_kind kind_of(int protection, int flags, int fd)
                 return AFZ_SITE_FREE;
         if ((flags & MAP_TYPE) == MAP_PRIVATE)
                 return flags & MAP_ANONYMOUS ? AFZ_SITE_MAP : AFZ_SITE_FREE;
-        return flags & MAP_ANONYMOUS || is_memory(fd) ? AFZ_SITE_SHARED : AFZ_SITE_FREE;
+        if (flags & MAP_ANONYMOUS)
+                return AFZ_SITE_SHARED;
+        return !afz_is_sealed() && is_memory(fd) ? AFZ_SITE_SHARED : AFZ_SITE_FREE;
 }
 
 /* What another library has put before libc's. */
@@ -167,22 +169,20 @@ static const void *library_of(const void *code)
         return code && dladdr(code, &about) ? about.dli_fbase : NULL;
 }
 
-static void find_next(const char *name, const void *libc, void *ret)
+void afz_find_next(const char *name, void *ret)
 {
+        const void *libc = library_of(dlsym(RTLD_NEXT, "gnu_get_libc_version"));
         void *found = dlsym(RTLD_NEXT, name);
-        if (found && library_of(found) != libc)
+        if (libc && found && library_of(found) != libc)
                 memcpy(ret, &found, sizeof found);
 }
 
 void afz_hooks_map_start(void)
 {
-        const void *libc = library_of(dlsym(RTLD_NEXT, "gnu_get_libc_version"));
-        if (!libc)
-                return;
-        find_next("mmap", libc, &next.mmap);
-        find_next("mmap64", libc, &next.mmap64);
-        find_next("munmap", libc, &next.munmap);
-        find_next("mremap", libc, &next.mremap);
+        afz_find_next("mmap", &next.mmap);
+        afz_find_next("mmap64", &next.mmap64);
+        afz_find_next("munmap", &next.munmap);
+        afz_find_next("mremap", &next.mremap);
 }
 
 static void mapped(void *got, size_t size, int protection, int flags, int fd)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,7 +26,10 @@
 
 enum {
         HANDOVER_MS = 300, /* that the keeper may take; then the process goes without */
+        SHORT_MS = 20,     /* the same while it is known to be slow */
+        SLOW_S = 5,        /* for so long after somebody has waited in vain */
         RETRY_MS = 5,      /* when it has not come to accepting others yet */
+        SEAL_TURNS = 1000, /* of waiting for threads that are in the probe just now */
 };
 
 /* In the page that is empty in a child. */
@@ -47,6 +51,7 @@ static struct {
         struct sockaddr_un keeper;
         char program[64];
         unsigned long looker; /* afz_book.looker_pid */
+        _Atomic int sealed;
 } state;
 
 uint64_t afz_now_ns(void)
@@ -116,17 +121,41 @@ static int receive_fd(int fd)
         return got;
 }
 
+/* A keeper that hangs must not hold up each of a thousand short programs: who has waited for it in
+ * vain leaves word for the next ones, in the time of the socket's file. Whole seconds are ours. */
+static int is_slow(void)
+{
+        struct stat about;
+        struct timespec now;
+        if (stat(state.keeper.sun_path, &about) < 0 || about.st_mtim.tv_nsec != 0)
+                return 0;
+        clock_gettime(CLOCK_REALTIME, &now);
+        return now.tv_sec >= about.st_mtim.tv_sec && now.tv_sec - about.st_mtim.tv_sec < SLOW_S;
+}
+
+static void say_slow(void)
+{
+        struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
+        clock_gettime(CLOCK_REALTIME, &times[1]);
+        times[1].tv_nsec = 0;
+        (void)utimensat(AT_FDCWD, state.keeper.sun_path, times, 0);
+}
+
 static int ask_keeper(int fd)
 {
-        uint64_t until_ns = afz_now_ns() + HANDOVER_MS * UINT64_C(1000000);
+        int slow = is_slow();
+        uint64_t until_ns = afz_now_ns() + (slow ? SHORT_MS : HANDOVER_MS) * UINT64_C(1000000);
         struct afz_book_wish wish = {.magic = AFZ_BOOK_MAGIC,
                                      .version = AFZ_BOOK_VERSION,
                                      .own_pid = (uint32_t)afz_pid()};
         memcpy(wish.program, state.program, sizeof wish.program);
         if (connect_by(fd, until_ns) < 0 ||
             send(fd, &wish, sizeof wish, MSG_NOSIGNAL) != (ssize_t)sizeof wish ||
-            wait_by(fd, until_ns) < 0)
+            wait_by(fd, until_ns) < 0) {
+                if (!slow && left_ms(until_ns) == 0)
+                        say_slow();
                 return -1;
+        }
         return receive_fd(fd);
 }
 
@@ -178,7 +207,7 @@ static struct afz_book *open_book(void)
  * (crash handlers, MPI) comes later, and holds. */
 static void let_look(void)
 {
-        if (state.looker != 0)
+        if (state.looker != 0 && !afz_is_sealed())
                 (void)prctl(PR_SET_PTRACER, state.looker, 0UL, 0UL, 0UL);
 }
 
@@ -186,6 +215,27 @@ static void learn_looker(const struct afz_book *book)
 {
         if (book->pid == book->own_pid) /* else its numbers are not ours: a container */
                 state.looker = book->looker_pid;
+}
+
+/* ---- who locks itself in ---- */
+
+int afz_is_sealed(void)
+{
+        return atomic_load_explicit(&state.sealed, memory_order_relaxed);
+}
+
+int afz_seal(int on)
+{
+        const struct afz_book *book = afz_book_seen();
+        char *socket = getenv(AFZ_BOOK_SOCKET);
+        int was = atomic_exchange(&state.sealed, on);
+        if (socket && state.keeper.sun_path[0]) /* for programs that are started from here */
+                socket[0] = on ? '\0' : '/';
+        /* Other threads may be locked in with this one. */
+        for (int turn = 0; on && book && atomic_load(&book->inside) > 0 && turn < SEAL_TURNS;
+             turn++)
+                (void)sched_yield();
+        return was;
 }
 
 /* ---- whose it is ---- */

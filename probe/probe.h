@@ -81,6 +81,12 @@ int afz_pid(void); /* getpid(), remembered */
 uint64_t afz_now_ns(void);
 void afz_keeper_end(void); /* the process ends by itself */
 
+/* The program is about to lock itself in, and a system call that it does not make itself may be its
+ * end: from here on, in it and all that it starts, we make none. What is freed is seen all the
+ * same, what is allocated is not. 0: it could not. Whether it was sealed before. */
+int afz_seal(int on);
+int afz_is_sealed(void);
+
 /* ---- book.c ---- */
 
 /* Once, after it was handed over. */

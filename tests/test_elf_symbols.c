@@ -86,6 +86,13 @@ static void test_build_id(void **state)
         module.build_id_bytes = sizeof other;
         assert_int_equal(afz_symbols_new(&symbols), 0);
         assert_int_equal(afz_symbols_find(symbols, &module, at, found, AFZ_SYMBOL_INLINES), 0);
+        /* Another build at the same path: each is believed by itself. */
+        module.build_id_bytes = afz_elf_build_id(s, &id);
+        module.build_id = id;
+        assert_true(afz_symbols_find(symbols, &module, at, found, AFZ_SYMBOL_INLINES) >= 1);
+        module.build_id = other;
+        module.build_id_bytes = sizeof other;
+        assert_int_equal(afz_symbols_find(symbols, &module, at, found, AFZ_SYMBOL_INLINES), 0);
         afz_symbols_free(symbols);
         afz_elf_symbols_free(s);
 }

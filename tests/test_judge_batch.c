@@ -137,6 +137,38 @@ static void stopped_in_its_first_step(void **state)
         assert_int_equal(judge(&c).verdicts, 0);
 }
 
+/* Its first block was larger than what was left: what it asked for counts, not what was there. */
+static void stopped_in_its_first_block(void **state)
+{
+        static const struct {
+                double total;
+                int64_t blocks;
+                unsigned says;
+        } rows[] = {{8, 1, 1}, {1.5, 1, 0}, {8, 20, 0}, {80, 1, 0}};
+        (void)state;
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                afz_flight_done(&flight);
+                afz_flight_init(&flight);
+                tell_site(1, "train.py:3", "<module>", NULL);
+                tell_site(2, "net.py:12 in Net.forward()", "Net.forward", NULL);
+                tell_loaded(1, 8);
+                tell_holds(2, fly_every(50000, RUN_MS, 1000),
+                           &(struct holds){FLY_GB(1.4), FLY_GB(1.4), rows[i].blocks, -1, -1});
+                fly_flat(&flight, AFZ_KIND_SITE, 2, AFZ_SITE_TOTAL, fly_every(50000, RUN_MS, 1000),
+                         FLY_GB(rows[i].total));
+                tell_need(9.4);
+                struct afz_case c = a_run(true, 9.4);
+                struct afz_outcome o = judge(&c);
+                if (o.verdicts != rows[i].says)
+                        fail_msg("row %u", i);
+                if (!rows[i].says)
+                        continue;
+                assert_words(o.verdict[0].summary, "had asked for 8.0G");
+                assert_true(has_evidence(&o.verdict[0], "before the step is about 8.0G"));
+                assert_int_equal(o.verdict[0].where.line, 12);
+        }
+}
+
 static void nothing_known_nothing_said(void **state)
 {
         (void)state;
@@ -219,6 +251,7 @@ int main(void)
                 TEST(what_rises_is_no_batch),
                 TEST(a_pool_that_stays),
                 TEST(stopped_in_its_first_step),
+                TEST(stopped_in_its_first_block),
                 TEST(nothing_known_nothing_said),
                 TEST(layers_hold_buffers),
                 TEST(layers_are_no_alarm),

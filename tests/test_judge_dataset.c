@@ -139,6 +139,38 @@ static void stopped_while_loading(void **state)
         }
 }
 
+/* It read as much as it holds, but rested meanwhile: whoever loads does so as fast as it goes. */
+static void who_rests_does_not_load(void **state)
+{
+        static const struct {
+                double cores, disk, network; /* the latter of what it holds */
+                unsigned says;
+        } rows[] = {
+                {.05, 0, 0, 0}, {1, 0, 0, 1}, {.05, .5, 0, 1}, {.05, 0, 1.1, 1}, {.05, .01, .01, 0},
+        };
+        (void)state;
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                double per_s = (double)FLY_GB(9) / 59.0;
+                afz_flight_done(&flight);
+                afz_flight_init(&flight);
+                tell_site(1, "read.c:7 in main()", "main", NULL);
+                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, 0, 0);
+                tell_growing(1, 9, 9000);
+                fly_line(&flight, AFZ_KIND_JOB, 100, AFZ_JOB_READ_CALLS, whole, 0, per_s);
+                fly_line(&flight, AFZ_KIND_JOB, 100, AFZ_JOB_READ, whole, 0, rows[i].disk * per_s);
+                fly_line(&flight, AFZ_KIND_JOB, 100, AFZ_JOB_CPU, whole, 0, rows[i].cores * 1e9);
+                fly_flat(&flight, AFZ_KIND_JOB, 100, AFZ_JOB_RUNNING, whole, rows[i].cores >= 1);
+                fly_named(&flight, AFZ_KIND_NET, 2, "eth0", NULL, NULL);
+                fly_line(&flight, AFZ_KIND_NET, 2, AFZ_NET_RECEIVED, whole, 0,
+                         rows[i].network * per_s);
+                fly_named(&flight, AFZ_KIND_NET, 1, "lo", NULL, NULL);
+                fly_line(&flight, AFZ_KIND_NET, 1, AFZ_NET_RECEIVED, whole, 0, per_s);
+                struct afz_case c = a_run(true, 9.45);
+                if (judge(&c).verdicts != rows[i].says)
+                        fail_msg("row %u", i);
+        }
+}
+
 /* Of one line, a leak and a load: what is surer stays. */
 static void a_leak_or_a_load(void **state)
 {
@@ -209,8 +241,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(two_copies_and_a_wide_type), TEST(two_of_the_same_size),
                 TEST(a_small_one_is_fine),        TEST(other_things_are_not_data),
-                TEST(stopped_while_loading),      TEST(a_leak_or_a_load),
-                TEST(flat_without_a_clock),       TEST(nothing_known_nothing_said),
+                TEST(stopped_while_loading),      TEST(who_rests_does_not_load),
+                TEST(a_leak_or_a_load),           TEST(flat_without_a_clock),
+                TEST(nothing_known_nothing_said),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -288,6 +288,39 @@ static void copies_of_workers(void **state)
         assert_true(v->confidence < 0.9);
 }
 
+/* The line that made what they share, and what they copy by and by. */
+static void the_line_that_is_copied(void **state)
+{
+        struct site list = history, code = {.id = 12, .name = "imports of modules"};
+        (void)state;
+        grows(10);
+        process(MAIN, AFZ_ROLE_MAIN, 400, 0);
+        for (uint64_t pid = 101; pid < 105; pid++)
+                process(pid, AFZ_ROLE_WORKER, 400, 0);
+        list.mega = 100;
+        list.mega_per_s = 0;
+        list.memory = AFZ_MEMORY_OBJECTS;
+        code.mega = 120; /* more, but nobody's line */
+        tell_site(&list);
+        tell_site(&code);
+        struct afz_outcome o = judged();
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "leak:worker-copy");
+        assert_int_equal(v->where.line, 33);
+        assert_true(has_evidence(v, "100M of what they shared was there before they began"));
+        list.id = 13; /* as much again elsewhere, twice: then it is not clear */
+        list.name = "train.py:40";
+        list.where = "/home/me/train.py:40";
+        tell_site(&list);
+        list.id = 14;
+        list.name = "train.py:41";
+        list.where = "/home/me/train.py:41";
+        tell_site(&list);
+        o = judged();
+        assert_string_equal(o.verdict[0].id, "leak:worker-copy");
+        assert_string_equal(o.verdict[0].where.file, "");
+}
+
 /* A data set is built, then workers begin to copy it: that is what it ended for. */
 static void copies_behind_a_data_set(void **state)
 {
@@ -359,6 +392,33 @@ static void a_heap_in_pieces(void **state)
         assert_true(v->confidence >= 0.7);
 }
 
+/* What is small and stays lies between what was freed: it is named, large blocks are not. */
+static void what_holds_the_pieces(void **state)
+{
+        struct site pin = history;
+        (void)state;
+        grows(10);
+        process(MAIN, AFZ_ROLE_MAIN, 200, 10);
+        heap(80, 10, 9);
+        pin.mega_per_s = 0.3;
+        tell_site(&pin);
+        tell_age(11, 30, 0);
+        tell_site(&(struct site){.id = 5,
+                                 .name = "a.py:1",
+                                 .where = "/a.py:1",
+                                 .mega = 70,
+                                 .mega_per_s = 0.5,
+                                 .memory = AFZ_MEMORY_HEAP});
+        fly_line(&flight, AFZ_KIND_SITE, 5, AFZ_SITE_COUNTED, fly_every(0, END_MS, 1000),
+                 FLY_MB(70), 1 << 19);
+        struct afz_outcome o = judged();
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "leak:fragmentation");
+        assert_int_equal(v->where.line, 33);
+        assert_words(v->summary, "what holds it is kept at train.py:33 in step()");
+        assert_words(v->fix, "MALLOC_MMAP_THRESHOLD_=65536");
+}
+
 /* Nobody asked malloc: then it is a guess, and only where lines tell of what it had before. */
 static void a_heap_that_may_be_in_pieces(void **state)
 {
@@ -421,6 +481,64 @@ static void shared_without_lines(void **state)
         assert_true(has_evidence(&o.verdict[0], "is shared memory"));
 }
 
+/* Tensors are made in the heap and then moved: half of the growth are holes that they left. */
+static void shared_beside_holes(void **state)
+{
+        static const struct {
+                double shared, holes;
+                const char *id;
+        } rows[] = {{5, 4.8, "leak:shm"}, {2, 7, "leak:fragmentation"}, {4, 0, "leak"}};
+        (void)state;
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                afz_flight_done(&flight);
+                afz_flight_init(&flight);
+                grows(10);
+                process(MAIN, AFZ_ROLE_MAIN, 200, 10);
+                heap(80, 10, rows[i].holes);
+                fly_line(&flight, AFZ_KIND_JOB, MAIN, AFZ_JOB_PSS_SHMEM, fly_every(0, END_MS, 1000),
+                         0, rows[i].shared * (1 << 20));
+                struct afz_outcome o = judged();
+                assert_string_equal(o.verdict[0].id, rows[i].id);
+                if (i == 0)
+                        assert_true(has_evidence(&o.verdict[0], "lies unused in the heap"));
+        }
+}
+
+/* TensorFlow's pool grows at whichever line asks when it is full; what stays beside it tells. */
+static void a_pool_hides_the_line(void **state)
+{
+        struct site pool = history, kept = history;
+        (void)state;
+        grows(10);
+        process(MAIN, AFZ_ROLE_MAIN, 200, 10);
+        fly_steps(&flight, fly_every(1000, END_MS, 100), 0);
+        pool.id = 20;
+        pool.name = "train.py:22";
+        pool.where = "/home/me/train.py:22";
+        pool.stack = "tsl::BFCAllocator::Extend() in libtf.so\ntrain.py:22";
+        tell_site(&pool);
+        assert_int_equal(judged().verdict[0].where.line, 22); /* nothing else is known */
+        kept.mega = 0;
+        kept.mega_per_s = 0.1;
+        kept.memory = AFZ_MEMORY_OBJECTS;
+        tell_site(&kept);
+        tell_age(11, 30, 300);
+        struct afz_outcome o = judged();
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "leak:retained-history");
+        assert_int_equal(v->where.line, 33);
+        assert_words(v->summary, "likely from train.py:33 in step()");
+        assert_true(has_evidence(v, "TensorFlow's own pool grew"));
+        assert_true(v->confidence < 0.8);
+        kept.id = 21; /* young: of the last step */
+        kept.name = "train.py:40";
+        kept.where = "/home/me/train.py:40";
+        kept.mega_per_s = 0.3;
+        tell_site(&kept);
+        tell_age(21, 0.2, 1);
+        assert_int_equal(judged().verdict[0].where.line, 22); /* not clear any more */
+}
+
 /* Imports for most of its life, then a leak at one line. */
 static void a_leak_behind_imports(void **state)
 {
@@ -469,14 +587,18 @@ int main(void)
                 TEST(scratch_of_the_last_step),
                 TEST(lines_that_share),
                 TEST(copies_of_workers),
+                TEST(the_line_that_is_copied),
                 TEST(copies_behind_a_data_set),
                 TEST(workers_that_grow),
                 TEST(a_process_that_cannot_be_read),
                 TEST(small_workers),
                 TEST(a_heap_in_pieces),
+                TEST(what_holds_the_pieces),
                 TEST(a_heap_that_may_be_in_pieces),
                 TEST(by_memory),
                 TEST(shared_without_lines),
+                TEST(shared_beside_holes),
+                TEST(a_pool_hides_the_line),
                 TEST(a_leak_behind_imports),
                 TEST(kinds_are_a_family),
         };

@@ -172,6 +172,24 @@ static void test_a_look(void **state)
         munmap(book, AFZ_BOOK_BYTES);
 }
 
+/* What a step needs is there between two looks alone: its mark of high water tells of it. */
+static void test_a_step_between_looks(void **state)
+{
+        struct bench b;
+        struct afz_flight flight;
+        (void)state;
+        open_bench(&b);
+        struct afz_book *book = get_book(&b);
+        write_site(book, 0, 70 * MEGA, 0);
+        book->address[3] = 0; /* it is gone */
+        look(&b);
+        close_bench(&b, &flight);
+        assert_int_equal(most(&flight, AFZ_SITE_HIGH), 70 * MEGA);
+        assert_int_equal(most(&flight, AFZ_SITE_LIVE), 0);
+        afz_flight_done(&flight);
+        munmap(book, AFZ_BOOK_BYTES);
+}
+
 /* Packets that nobody sends get a hang-up, and all others still what they ask for. */
 static void test_hostile_packets(void **state)
 {
@@ -217,6 +235,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_look, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_hostile_packets, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_step_between_looks, setup, teardown),
                 cmocka_unit_test(test_none),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

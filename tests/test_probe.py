@@ -177,6 +177,22 @@ class Sound(unittest.TestCase):
                     self.assertGreater(answer["ms"], 250)
                 self.assertLess(answer["ms"], 3000)  # 300, on a machine that is not busy
 
+    def test_a_keeper_that_hangs_is_not_waited_for_by_all(self):
+        answer = run("sh", "-c", "for i in $(seq 60); do /bin/true; done", bad="hang")
+        self.assertEqual(answer["status"], 0)
+        self.assertLess(answer["ms"], 60 * 300 / 2)  # some 1600, on a machine that is not busy
+
+    def test_programs_that_lock_themselves_in(self):
+        for mode in ("locked", "filtered"):
+            with self.subTest(mode):
+                answer = run(PROGRAM, mode, mean=1)
+                if answer["status"] == 77 << 8:
+                    self.skipTest("there is no seccomp here")
+                self.assertEqual(answer["status"], 0, answer["stderr"])
+                self.assertIn("seccomp", answer["books"][0]["why"])
+                self.assertEqual(len(answer["books"]), 1)  # those that it starts ask for none
+        self.assertGreaterEqual(live(answer["books"][0], HEAP), 8 * MIB)  # from before
+
     def test_another_preloaded_library(self):
         names = ("libmemusage.so", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libmimalloc.so.2")
         for library in [path for name in names for path in glob.glob("/usr/lib/*-linux-gnu/" + name)]:

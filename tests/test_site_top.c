@@ -81,6 +81,34 @@ static void test_when(void **state)
         afz_flight_done(&f);
 }
 
+static uint32_t end_of(const int *mega, unsigned n, uint32_t every_ms)
+{
+        struct afz_flight f;
+        uint32_t t_ms = 0;
+        afz_flight_init(&f);
+        for (unsigned i = 0; i < n; i++)
+                put(&f, 11, "a.py:3", "/a.py:3", "", (i + 1) * every_ms, mega[i]);
+        assert_true(afz_site_end(&f, &t_ms));
+        afz_flight_done(&f);
+        return t_ms / every_ms;
+}
+
+/* An interpreter that ends takes many looks for it; a program that needs less is another matter. */
+static void test_end_of_a_long_fall(void **state)
+{
+        static const int torn_down[] = {100, 600, 664, 660, 500, 503, 300, 120, 85};
+        static const int less[] = {100, 664, 600, 500, 450, 400};
+        static const int again[] = {600, 10, 20, 30, 40};
+        static const int flat[] = {600, 600, 600};
+        (void)state;
+        assert_int_equal(end_of(torn_down, 9, 1000), 3);
+        assert_int_equal(end_of(torn_down, 9, 30000), 9); /* nobody ends for minutes */
+        assert_int_equal(end_of(less, 6, 1000), 6);
+        assert_int_equal(end_of(again, 5, 1000), 5);
+        assert_int_equal(end_of(flat, 3, 1000), 3);
+        assert_int_equal(end_of(flat, 1, 1000), 1);
+}
+
 static void test_growth(void **state)
 {
         struct afz_flight f;
@@ -142,11 +170,38 @@ static void test_where_is_not_known(void **state)
         (void)state;
         for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
                 struct afz_where where = {0};
-                struct afz_track track = {.detail = (char *)(uintptr_t)bad[i],
+                struct afz_track track = {.name = (char *)(uintptr_t) "x",
+                                          .detail = (char *)(uintptr_t)bad[i],
                                           .note = (char *)(uintptr_t) ""};
                 afz_site_where(&track, &where);
                 assert_int_equal(where.line, 0);
                 assert_string_equal(where.file, "");
+        }
+}
+
+/* A program that was built without lines: its name and the function. */
+static void test_where_without_lines(void **state)
+{
+        static const struct {
+                const char *name, *function, *file;
+        } rows[] = {
+                {"keep() in server", "keep", "server"},
+                {"a::b<c>() in server", "a::b<c>", "server"},
+                {"malloc() in libc.so.6", "malloc", ""}, /* of no use to anybody */
+                {"server+0x1234", "", ""},
+                {"() in ", "", ""},
+                {"", "", ""},
+        };
+        (void)state;
+        for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+                struct afz_where where = {0};
+                struct afz_track track = {.name = (char *)(uintptr_t)rows[i].name,
+                                          .detail = (char *)(uintptr_t) ":0",
+                                          .note = (char *)(uintptr_t)rows[i].function};
+                afz_site_where(&track, &where);
+                assert_string_equal(where.file, rows[i].file);
+                assert_string_equal(where.function, rows[i].file[0] ? rows[i].function : "");
+                assert_int_equal(where.line, 0);
         }
 }
 
@@ -193,9 +248,11 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_at),
                 cmocka_unit_test(test_when),
+                cmocka_unit_test(test_end_of_a_long_fall),
                 cmocka_unit_test(test_growth),
                 cmocka_unit_test(test_growth_in_parts),
                 cmocka_unit_test(test_where_is_not_known),
+                cmocka_unit_test(test_where_without_lines),
                 cmocka_unit_test(test_exports),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,21 @@ static void stacks(void **state)
                 {"a.py:8 in __init__()", "a.py:8 in __init__()\na.py:20 in __init__()",
                  AFZ_USE_LAYER},
                 {"a.py:8 in __init__()", "a.py:8 in __init__()\na.py:20 in main()", AFZ_USE_OTHER},
+                /* TensorFlow computes a tensor for whatever it is */
+                {"a.py:8 in Noisy.__init__()",
+                 "tensorflow::ThreadPoolDevice::Compute() in libtf.so\na.py:8 in "
+                 "Noisy.__init__()\na.py:16",
+                 AFZ_USE_LAYER},
+                {"a.py:8 in Faces.__init__()",
+                 "tensorflow::ThreadPoolDevice::Compute() in libtf.so\na.py:8 in "
+                 "Faces.__init__()\na.py:16 in load()",
+                 AFZ_USE_DATA},
+                {"a.py:8",
+                 "tensorflow::ThreadPoolDevice::Compute() in libtf.so\n"
+                 "keras/src/layers/layer.py:6 in Layer.add_weight()\na.py:8",
+                 AFZ_USE_MODEL},
+                {"a.py:8", "tensorflow::ThreadPoolDevice::Compute() in libtf.so\na.py:8",
+                 AFZ_USE_STEP},
                 {"net.c:15 in floats_new()",
                  "net.c:15 in floats_new()\nnet.c:64 in add_leaky_layers()\nmain.c:3 in main()",
                  AFZ_USE_LAYER},

@@ -16,6 +16,40 @@ static const struct {
          "an output kept in a list with its whole graph (keep loss.item(), or detach), a history "
          "that is never cut, a cache without an end, a hook or a figure that is added in every "
          "step. A program that only warms up rises and then stays; that is told apart."},
+        {"leak:retained-history",
+         "One line makes something in every step, and all of it is still there: a list, a dict, a "
+         "cache or an attribute keeps it, and nothing empties that. Look for who keeps what the "
+         "named line makes. Keep the last few (deque(maxlen=...), lru_cache(maxsize=...)), keep "
+         "numbers instead of arrays and tensors (loss.item()), or write it to disk."},
+        {"leak:retained-graph",
+         "What is kept from every step is a result together with its graph: all that a backward "
+         "pass would need, which is far more than the result itself. Usual ways to it: "
+         "losses.append(loss), total += loss, an output or a hidden state that goes on into the "
+         "next step, an evaluation that records. Keep loss.item(), x.detach(), and evaluate under "
+         "torch.no_grad(); in TensorFlow keep float(loss), and no tape."},
+        {"leak:worker-copy",
+         "Loader workers begin as copies of their parent and share its memory, until one of them "
+         "writes to it. Python counts in every object who uses it, so that merely reading a list "
+         "of objects writes to it: piece by piece each worker gets a copy of its own. Let the data "
+         "set hold NumPy arrays or tensors (one object, whatever its size) instead of lists or "
+         "dicts of Python objects, or use fewer workers."},
+        {"leak:fragmentation",
+         "The program gives its memory back, but the system does not get it: small blocks that "
+         "stay lie between the large ones that were freed, and the heap can only shrink from its "
+         "end. malloc's own account shows it as held and not used. Run it with "
+         "MALLOC_MMAP_THRESHOLD_=65536 in the environment: larger blocks then lie apart, and go "
+         "back each by itself. Calling malloc_trim(0) now and then, another allocator (jemalloc), "
+         "or keeping less of what is small helps, too."},
+        {"leak:pinned",
+         "What grows is host memory that is locked for the GPU (pin_memory): it can be neither "
+         "swapped nor moved, and it is kept as long as its tensor is. Pin batches, not the data "
+         "set; drop them once they are copied to the GPU; keep nothing that a pinning loader gave "
+         "you."},
+        {"leak:shm",
+         "What grows is shared memory (/dev/shm): it belongs to no process, and stays until the "
+         "last one lets go of it. Loader workers hand over their batches there: keep a copy "
+         "(.clone()) of what you want to keep, and drop the batch. Of shared memory that the "
+         "program makes itself, call close() and unlink()."},
         {"dataset-in-memory",
          "Most of the job's memory are data that it loaded as a whole before it began to work, and "
          "keeps. It does not grow, but it leaves little room, and the next larger data set will "

@@ -25,14 +25,17 @@ static void fill(struct afz_held *h)
 uint64_t afz_keeper_fill(struct afz_keeping *k, uint64_t t_ns)
 {
         uint64_t next_ns = UINT64_MAX;
+        bool filled = false;
         for (unsigned i = 0; i < k->books; i++) {
                 struct afz_held *h = k->held[i];
                 if (h->memory_fd < 0 || h->dead_ns > 0)
                         continue;
-                if (h->fill_ns <= t_ns)
+                if (h->fill_ns <= t_ns && !filled) {
                         fill(h);
-                else if (h->fill_ns < next_ns)
+                        filled = true;
+                } else if (h->fill_ns < next_ns) {
                         next_ns = h->fill_ns;
+                }
         }
         return next_ns;
 }

@@ -30,6 +30,13 @@ _Static_assert(sizeof((struct afz_keeper_record){0}.stack) >= AFZ_SITE_STACK_CAP
 
 /* ---- who is told ---- */
 
+/* What a step needs has come and gone between two looks: the most of it counts. */
+static uint64_t size_of(const struct afz_site *site)
+{
+        const struct afz_site_count *now = &site->now;
+        return now->high_bytes > now->live_bytes ? now->high_bytes : now->live_bytes;
+}
+
 /* The least that the top ones have; found by halving, so that nobody need be sorted. */
 static uint64_t top_bytes(struct afz_keeper_record *r)
 {
@@ -37,13 +44,13 @@ static uint64_t top_bytes(struct afz_keeper_record *r)
         uint64_t low = rule.least_bytes, high = AFZ_BOOK_SANE;
         unsigned count = 0;
         for (uint32_t i = 1; i < s->sites; i++)
-                if (s->site[i].role == AFZ_SITE_STACK && s->site[i].now.live_bytes >= low)
-                        r->live_bytes[count++] = s->site[i].now.live_bytes;
+                if (s->site[i].role == AFZ_SITE_STACK && size_of(&s->site[i]) >= low)
+                        r->size_bytes[count++] = size_of(&s->site[i]);
         while (low < high) {
                 uint64_t middle = low + (high - low) / 2;
                 unsigned n = 0;
                 for (unsigned i = 0; i < count; i++)
-                        n += r->live_bytes[i] >= middle;
+                        n += r->size_bytes[i] >= middle;
                 if (n > rule.top)
                         low = middle + 1;
                 else
@@ -67,7 +74,7 @@ static bool is_due(const struct afz_site *site, uint64_t top, uint64_t t_ns, boo
         if (is_same(now, put))
                 return false;
         /* One that is freed drops out of the top: that is news, too. */
-        return now->live_bytes >= top || now->live_bytes <= put->live_bytes / 2;
+        return size_of(site) >= top || now->live_bytes <= put->live_bytes / 2;
 }
 
 /* ---- telling ---- */
@@ -168,7 +175,7 @@ static void put_stacks(struct afz_keeper_record *r, uint64_t t_ns, uint64_t unti
                         continue;
                 keep_water(site);
                 if (is_new) {
-                        if (site->now.live_bytes < top || r->stacks >= rule.most ||
+                        if (size_of(site) < top || r->stacks >= rule.most ||
                             !take_in(r, site, until_ns))
                                 continue;
                         r->stacks++;
@@ -207,7 +214,7 @@ static void put_lines(struct afz_keeper_record *r, uint64_t t_ns, uint64_t until
                         continue;
                 keep_water(site);
                 if (is_new) {
-                        if (site->now.live_bytes < rule.least_bytes || r->lines >= rule.lines ||
+                        if (size_of(site) < rule.least_bytes || r->lines >= rule.lines ||
                             !take_in(r, site, until_ns)) {
                                 afz_site_count_add(&rest->now, &site->now);
                                 continue;

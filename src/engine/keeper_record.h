@@ -17,7 +17,7 @@ struct afz_keeper_record {
         bool asked;                    /* for symbols */
         unsigned stacks, lines;        /* that are recorded */
         char stack[AFZ_BOOK_TEXT_CAP * 16];
-        uint64_t live_bytes[AFZ_SITES_MOST]; /* of stacks, to find the largest */
+        uint64_t size_bytes[AFZ_SITES_MOST]; /* of stacks, to find the largest */
 };
 
 /* What stands in the sums now; t_ns is CLOCK_BOOTTIME. `last`: there will be no other. */

@@ -48,7 +48,8 @@ struct afz_keeping {
 
 /* Gives a process a book, if there is room for one more. */
 void afz_keeper_give(struct afz_keeping *keeping, int fd, pid_t pid, const char *program);
-/* Takes the memory for books whose time has come; when the next one's does (UINT64_MAX: none). */
+/* Takes the memory for a book whose time has come: one, as it takes a millisecond and others wait
+ * to be served. When the next one's does (UINT64_MAX: none). */
 uint64_t afz_keeper_fill(struct afz_keeping *keeping, uint64_t t_ns);
 /* Its process is dead; the book stays for a look. */
 void afz_keeper_bury(struct afz_keeping *keeping, struct afz_held *held);

@@ -249,10 +249,28 @@ static double own_of(const struct afz_flight *flight, const struct afz_site_row 
         return use == AFZ_USE_STEP ? row->bytes : 0;
 }
 
+/* A step's first block may be larger than all that was left: it was asked for as a whole, and
+ * stopped as it was filled. What of it was not there yet. A line that made several blocks may have
+ * given some back since. */
+static double not_there_yet(const struct afz_memory_line *line, const struct afz_site_row *row,
+                            uint32_t t_ms)
+{
+        int64_t blocks, live, total;
+        uint32_t to_ms = t_ms < UINT32_MAX ? t_ms + 1 : t_ms;
+        if (!afz_column_last(afz_track_column(row->track, AFZ_SITE_BLOCKS), to_ms, &blocks) ||
+            !afz_column_last(afz_track_column(row->track, AFZ_SITE_LIVE), to_ms, &live) ||
+            !afz_column_last(afz_track_column(row->track, AFZ_SITE_TOTAL), to_ms, &total))
+                return 0;
+        return blocks == 1 && live > 0 && total > live && (double)total <= 2 * line->bytes
+                       ? (double)total - (double)live
+                       : 0;
+}
+
 static bool burst_of_first(const struct afz_case *c, const struct afz_memory_line *line, bool begun,
                            uint32_t t_ms, struct burst *ret)
 {
         struct afz_site_top top;
+        double there = 0;
         *ret = (struct burst){.cut = true};
         if (!afz_site_top_at(c->flight, t_ms, &top))
                 return false;
@@ -261,6 +279,8 @@ static bool burst_of_first(const struct afz_case *c, const struct afz_memory_lin
                 row.bytes = own_of(c->flight, &top.row[i], begun);
                 if (row.bytes <= 0)
                         continue;
+                there += row.bytes;
+                row.bytes += not_there_yet(line, &row, t_ms);
                 unsigned at = ret->top.rows++;
                 for (; at > 0 && ret->top.row[at - 1].bytes < row.bytes; at--)
                         ret->top.row[at] = ret->top.row[at - 1];
@@ -268,7 +288,7 @@ static bool burst_of_first(const struct afz_case *c, const struct afz_memory_lin
                 ret->own += row.bytes;
         }
         ret->top.seen_bytes = ret->own;
-        ret->rest = line->peak_bytes - ret->own;
+        ret->rest = line->peak_bytes - there;
         ret->code = afz_site_code_bytes(c->flight, &top);
         return ret->top.rows > 0;
 }
@@ -284,12 +304,11 @@ static void judge_first(const struct afz_case *c, const struct afz_memory_line *
         struct afz_verdict *v = say(c, line, &b, begun > 0 ? sure.begun : sure.named, ret);
         if (!v)
                 return;
-        snprintf(
-                v->summary, sizeof v->summary,
-                "the batch is too large: it was stopped in its first step%s, which had taken %s of "
-                "the %s by then, most at %s",
-                begun > 1 ? "s" : "", SIZE(b.own), SIZE(line->peak_bytes),
-                b.top.row[0].track->name);
+        snprintf(v->summary, sizeof v->summary,
+                 "the batch is too large: it was stopped in its first step%s, which had asked for "
+                 "%s by then, most at %s; %s were in use",
+                 begun > 1 ? "s" : "", SIZE(b.own), b.top.row[0].track->name,
+                 SIZE(line->peak_bytes));
         note_lines(&b, v);
         afz_verdict_note(v, "what was there before the step is about %s", SIZE(b.rest));
         v->to_ms = peak_ms;

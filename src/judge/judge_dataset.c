@@ -238,7 +238,8 @@ static double loading_sign(const struct afz_case *c, const struct afz_memory_lin
                 *ret = "a leak has many blocks; this is one";
                 return sure.block;
         }
-        if (read > rule.reads_least * d->bytes && read < rule.reads_most * d->bytes) {
+        if (read > rule.reads_least * d->bytes && read < rule.reads_most * d->bytes &&
+            !afz_work_rests(c->flight, afz_end_last_start(c->flight), c->flight->end_ms)) {
                 *ret = "it read from files about as much as it holds";
                 return sure.loads;
         }

@@ -22,6 +22,7 @@ static const struct {
         double loads_s;                 /* and that may take longer */
         double named_share;             /* of the growth: what a role must have, to be named */
         double steps;                   /* so many make a figure by the step */
+        double by_pool;                 /* no surer, where a framework's own pool hides the line */
 } rule = {
         .stopped = 0.9,
         .stopped_short = 0.75, /* a data set that is built in memory looks the same for seconds */
@@ -38,17 +39,19 @@ static const struct {
         .loads_s = 180,     /* an index, a table: interpreters parse some MB a second */
         .named_share = 0.5,
         .steps = 10,
+        .by_pool = 0.75,
 };
 
 /* ---- what it may be instead ---- */
 
-/* What grew is about what read() handed out: data that is being loaded. */
+/* What grew is about what read() handed out, as fast as it came: data that is being loaded. */
 static bool loads(const struct afz_flight *flight, const struct afz_trend *trend)
 {
         double growth = (double)trend->floor_last - (double)trend->floor_first;
         double read = afz_leak_rose(
                 afz_track_column(afz_flight_one(flight, AFZ_KIND_JOB), AFZ_JOB_READ_CALLS), trend);
-        return read > rule.reads_least * growth && read < rule.reads_most * growth;
+        return read > rule.reads_least * growth && read < rule.reads_most * growth &&
+               !afz_work_rests(flight, trend->from_ms, trend->to_ms);
 }
 
 /* What grew are files that it writes to a file system in memory: log-growth says that. */
@@ -140,6 +143,20 @@ static void note_age(const struct afz_site_row *row, struct afz_verdict *v)
                          row->parts, AFZ_SITE_PARTS);
 }
 
+/* The line to look at, where that is not the one that grew. */
+static void name_place(const struct afz_leak_seen *seen, const struct afz_leak_kind *kind,
+                       struct afz_verdict *v)
+{
+        struct afz_site_row row;
+        size_t n = strlen(v->summary);
+        if (!kind->place(&seen->growth, &row))
+                return;
+        afz_site_where(row.track, &v->where);
+        snprintf(v->summary + n, sizeof v->summary - n, "%s %s", kind->place_words,
+                 row.track->name);
+        afz_verdict_note(v, "%s %s %s", SIZE(row.bytes), kind->place_note, row.track->name);
+}
+
 /* The line that made most of what grew, if one did. */
 static void name_line(const struct afz_leak_seen *seen, struct afz_verdict *v)
 {
@@ -150,8 +167,18 @@ static void name_line(const struct afz_leak_seen *seen, struct afz_verdict *v)
         if (!seen->has_line)
                 return;
         v->where = line->where;
-        snprintf(v->summary + n, sizeof v->summary - n, ", allocated %s %s",
-                 line->is_below ? "below" : "at", line->name);
+        snprintf(v->summary + n, sizeof v->summary - n, ", %s %s",
+                 line->is_below  ? "allocated below"
+                 : line->by_pool ? "likely from"
+                                 : "allocated at",
+                 line->name);
+        if (line->by_pool) {
+                afz_verdict_note(v,
+                                 "TensorFlow's own pool grew: %s of what is seen; who filled it is "
+                                 "not told, but of what else stayed, most was made at %s",
+                                 SIZE(bytes), line->name);
+                return;
+        }
         if (seen->growth.steps >= rule.steps)
                 snprintf(steps, sizeof steps, ", %s with every step",
                          SIZE(bytes / seen->growth.steps));
@@ -174,7 +201,12 @@ static void say_kind(const struct afz_leak_seen *seen, const struct afz_leak_kin
         snprintf(v->fix, sizeof v->fix, "%s", kind->fix);
         if (v->confidence > kind->sure)
                 v->confidence = kind->sure;
-        name_line(seen, v);
+        if (seen->has_line && seen->line.by_pool && v->confidence > rule.by_pool)
+                v->confidence = rule.by_pool;
+        if (kind->place)
+                name_place(seen, kind, v);
+        else
+                name_line(seen, v);
         if (kind->note)
                 kind->note(seen, v);
         note_growth(trend, v);

@@ -154,6 +154,12 @@ static struct afz_leak_heap heap_of(const struct afz_flight *flight, const struc
         return heap;
 }
 
+double afz_leak_slack(const struct afz_leak_growth *g)
+{
+        double slack = g->heap.known ? g->heap.free_bytes[1] - g->heap.free_bytes[0] : 0;
+        return slack > 0 ? slack : 0;
+}
+
 /* ---- all of it ---- */
 
 static double live_at(const struct afz_flight *flight, uint32_t t_ms)

@@ -57,6 +57,9 @@ struct afz_leak_growth {
 void afz_leak_growth_of(const struct afz_flight *flight, const struct afz_trend *trend,
                         struct afz_leak_growth *ret);
 
+/* By how much what malloc holds and the program does not use grew; 0: not, or not known. */
+double afz_leak_slack(const struct afz_leak_growth *growth);
+
 /* What a process of the job needs over time; NULL: not known. */
 const struct afz_column *afz_leak_need_of(const struct afz_track *process);
 enum afz_role afz_leak_role_of(const struct afz_track *process);

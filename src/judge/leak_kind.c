@@ -1,5 +1,6 @@
 #include "leak_kind.h"
 
+#include "count_of.h"
 #include "judge_words.h"
 
 static const struct {
@@ -10,7 +11,9 @@ static const struct {
         unsigned tensors;  /* so many results of operations that are kept show a graph, too */
         unsigned parts;    /* of AFZ_SITE_PARTS: in so many a line must rise to be of every step */
         double age;        /* of the time looked at: what survives is at least so old */
+        double shared;     /* of what grew, holes in the heap and all: what shared memory must be */
         double flat;       /* of what grew: what the program uses may rise by */
+        double holes;      /* of what grew: as much that lies unused in the heap is told */
         double seen_level; /* of the need at the start: what sites must see, to be believed */
 } rule = {
         .most = 0.5,
@@ -20,7 +23,9 @@ static const struct {
         .tensors = 2, /* a history keeps what the program names; a graph also what lies between */
         .parts = 7,   /* one may be lost to a look that came late */
         .age = 0.15,  /* evenly kept: the half; the rest of a burst: next to nothing */
+        .shared = 0.35,
         .flat = 0.35,
+        .holes = 0.2,
         .seen_level = 0.3,
 };
 
@@ -33,9 +38,13 @@ static bool is_pinned(const struct afz_leak_seen *s)
                sites->memory_bytes[AFZ_MEMORY_PINNED] > rule.seen * sites->seen_bytes;
 }
 
+/* Of what is in use: what lies free between blocks comes on top, as tensors are made in the heap
+ * before they are moved. */
 static bool is_shared(const struct afz_leak_seen *s)
 {
-        return s->growth.shared_bytes > rule.most * s->growth.bytes;
+        const struct afz_leak_growth *g = &s->growth;
+        double used = g->bytes - afz_leak_slack(g);
+        return g->shared_bytes > rule.most * used && g->shared_bytes > rule.shared * g->bytes;
 }
 
 /* Growth that no process maps, workers that share enough to copy, and no line that holds it. */
@@ -64,7 +73,7 @@ static bool is_retained_history(const struct afz_leak_seen *s)
 {
         const struct afz_site_row *row = s->line.row;
         double time_ms = (double)(s->growth.to_ms - s->growth.from_ms);
-        return s->has_line && s->line.is_python && row->parts >= rule.parts &&
+        return s->has_line && s->line.is_python && (row->parts >= rule.parts || s->line.by_pool) &&
                (row->age_ms <= 0 || row->age_ms > rule.age * time_ms);
 }
 
@@ -114,8 +123,14 @@ static bool is_any(const struct afz_leak_seen *s)
 
 static void note_shared(const struct afz_leak_seen *s, struct afz_verdict *v)
 {
+        double slack = afz_leak_slack(&s->growth);
         afz_verdict_note(v, "%s of what grew is shared memory (/dev/shm)",
                          SIZE(s->growth.shared_bytes));
+        if (slack > rule.holes * s->growth.bytes)
+                afz_verdict_note(v,
+                                 "%s more lies unused in the heap, between blocks that stay "
+                                 "(mallinfo2)",
+                                 SIZE(slack));
 }
 
 static void note_pinned(const struct afz_leak_seen *s, struct afz_verdict *v)
@@ -191,6 +206,9 @@ static const struct afz_leak_kind kinds[] = {
          .is = afz_leak_is_copied,
          .no_data = true,
          .note = note_copies,
+         .place = afz_leak_shared_line,
+         .place_words = ", allocated at",
+         .place_note = "of what they shared was there before they began, allocated at",
          .words = ", as the workers copy what they shared",
          .fix = "each look at a Python object counts a reference in it, and so copies its page in "
                 "every worker: let the data set hold NumPy arrays or tensors, not lists or dicts "
@@ -224,15 +242,21 @@ static const struct afz_leak_kind kinds[] = {
          .is = is_fragmented,
          .no_data = true,
          .note = note_heap,
-         .words = ", though the program uses no more of it: its heap is in pieces",
-         .fix = "malloc cannot give back what lies between blocks in use: try "
-                "MALLOC_ARENA_MAX=2 and MALLOC_TRIM_THRESHOLD_=131072 in the environment, call "
-                "malloc_trim(0) now and then, or preload jemalloc"},
+         .words = ", most of it unused: its heap is in pieces",
+         .place = afz_leak_pin_line,
+         .place_words = "; what holds it is kept at",
+         .place_note = "in small blocks stays for good and lies between, allocated at",
+         .fix = "run it with MALLOC_MMAP_THRESHOLD_=65536 in the environment (each larger block "
+                "then goes back by itself), call malloc_trim(0) now and then, or preload jemalloc; "
+                "and keep less of what is small: copies of it in one array, or numbers"},
         {.id = "leak:fragmentation",
          .sure = 0.55,
          .is = seems_fragmented,
          .note = note_heap,
          .words = ", though the program seems to use no more of it",
+         .place = afz_leak_pin_line,
+         .place_words = "; what may hold it is kept at",
+         .place_note = "in small blocks stays for good and may lie between, allocated at",
          .fix = "its allocator may hold what lies between objects in use: make large things once "
                 "and use them again, try MALLOC_ARENA_MAX=2, call malloc_trim(0) now and then, or "
                 "do such work in a process that ends"},
@@ -258,6 +282,11 @@ const struct afz_leak_kind *afz_leak_kind_of(const struct afz_leak_seen *seen)
         while (!kind->is(seen))
                 kind++;
         return kind;
+}
+
+const struct afz_leak_kind *afz_leak_kind_at(unsigned i)
+{
+        return i < AFZ_COUNT_OF(kinds) ? &kinds[i] : NULL;
 }
 
 void afz_leak_see(const struct afz_flight *flight, const struct afz_trend *trend,

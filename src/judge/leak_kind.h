@@ -18,6 +18,10 @@ struct afz_leak_kind {
         double sure;    /* the kind is known no better than this */
         bool (*is)(const struct afz_leak_seen *seen);
         void (*note)(const struct afz_leak_seen *seen, struct afz_verdict *v); /* or NULL */
+        /* The line to look at, where that is not the one that grew, and the words before its name
+         * in the summary and in the evidence (there behind its bytes); or NULL. */
+        bool (*place)(const struct afz_leak_growth *growth, struct afz_site_row *ret);
+        const char *place_words, *place_note;
         bool no_data;      /* data that are loaded or built up do not look so */
         const char *words; /* of the summary, behind the figures; the line comes after it */
         const char *fix;
@@ -31,5 +35,8 @@ bool afz_leak_is_copied(const struct afz_leak_seen *seen);
 
 /* Never NULL: the last row is the leak of which no more is known. */
 const struct afz_leak_kind *afz_leak_kind_of(const struct afz_leak_seen *seen);
+
+/* The rows of the table, by number; NULL behind the last. */
+const struct afz_leak_kind *afz_leak_kind_at(unsigned i);
 
 #endif

@@ -4,23 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "site_use.h"
+#include "step_clock.h"
+
 static const struct {
         double own;   /* of all lines' growth: what one must have */
         double below; /* the same with all that it calls */
         double need;  /* of the job's growth, less what malloc holds: what must be seen of it */
         double least; /* of the job's growth in any case */
+        double beside_bytes;   /* beside a pool, or between holes: growth that is no chance */
+        unsigned beside_parts; /* of AFZ_SITE_PARTS: in so many it must rise, */
+        double beside_age;     /* and be so old on the mean, of the time looked at */
+        double shared;         /* of what was there when workers began, less code */
+        double small;          /* of what a line holds: at least so much in small blocks */
 } rule = {
         .own = 0.4, /* the largest part, and more than one of three that share evenly; */
         .below = 0.6,
         .need = 0.25, /* and what no line is known of must not be nearly all */
         .least = 0.08,
+        .beside_bytes = 3 << 20, /* three samples and more of the usual mean */
+        .beside_parts = 3,       /* a few MB are a few samples; */
+        .beside_age = 0.15,      /* what is kept evenly is half as old */
+        .shared = 0.4,
+        .small = 0.5,
 };
 
 /* What is known to lie unused between blocks is nobody's line. */
 static bool is_enough(const struct afz_leak_growth *g, double bytes)
 {
-        double slack = g->heap.known ? g->heap.free_bytes[1] - g->heap.free_bytes[0] : 0;
-        double used = g->bytes - (slack > 0 ? slack : 0);
+        double used = g->bytes - afz_leak_slack(g);
         return bytes >= rule.need * used && bytes >= rule.least * g->bytes;
 }
 
@@ -105,6 +117,131 @@ static bool find_caller(const struct afz_leak_growth *g, struct afz_leak_line *r
         return false;
 }
 
+/* ---- a pool ---- */
+
+/* TensorFlow takes memory in ever larger pieces, and gives it out by itself: who asked for a piece
+ * is chance, and need not keep any of it. */
+static bool is_pool(const struct afz_flight *flight, const struct afz_track *site)
+{
+        return strstr(afz_site_stack(flight, site->subject.id), "BFCAllocator") != NULL;
+}
+
+/* Some of it stays each time: it is no rest of the last step. */
+static bool stays(const struct afz_site_row *row, uint32_t from_ms, uint32_t to_ms)
+{
+        return row->parts >= rule.beside_parts &&
+               (row->age_ms <= 0 || row->age_ms > rule.beside_age * (double)(to_ms - from_ms));
+}
+
+/* What a site holds of the steps; where none are told, what it grew by. */
+static double kept_at(const struct afz_leak_growth *g, const struct afz_track *site)
+{
+        int64_t live = 0, early = 0;
+        if (g->steps <= 0)
+                return afz_site_grown(site, g->from_ms, g->to_ms);
+        (void)afz_column_last(afz_track_column(site, AFZ_SITE_LIVE), g->to_ms + 1, &live);
+        (void)afz_column_last(afz_track_column(site, AFZ_SITE_EARLY), g->to_ms + 1, &early);
+        return (double)live - (double)early;
+}
+
+static double beside_pool(const struct afz_leak_growth *g, const struct afz_track *line)
+{
+        const struct afz_track *site;
+        double sum = 0;
+        for (size_t at = 0; (site = afz_flight_next(g->flight, AFZ_KIND_SITE, &at));)
+                if (strcmp(site->name, line->name) == 0 &&
+                    strcmp(site->detail, line->detail) == 0 && !is_pool(g->flight, site))
+                        sum += kept_at(g, site);
+        return sum > 0 ? sum : 0;
+}
+
+/* A tensor that is kept has objects that are kept with it, and those are not in the pool: the line
+ * that keeps most of these. */
+static bool find_beside(const struct afz_leak_growth *g, struct afz_leak_line *ret)
+{
+        const struct afz_site_row *top = NULL;
+        double most = 0, all = 0;
+        for (unsigned i = 0; i < g->sites.rows; i++) {
+                const struct afz_site_row *row = &g->sites.row[i];
+                double bytes = beside_pool(g, row->track);
+                all += bytes;
+                if (bytes > most && stays(row, g->from_ms, g->to_ms)) {
+                        most = bytes;
+                        top = row;
+                }
+        }
+        if (!top || most < rule.beside_bytes || most < rule.own * all)
+                return false;
+        *ret = (struct afz_leak_line){.bytes = g->sites.row[0].bytes, .row = top, .by_pool = true};
+        return true;
+}
+
+/* ---- lines that did not grow ---- */
+
+bool afz_leak_shared_line(const struct afz_leak_growth *g, struct afz_site_row *ret)
+{
+        const struct afz_track *track;
+        uint32_t began_ms = UINT32_MAX;
+        struct afz_site_top top;
+        for (size_t at = 0; (track = afz_flight_next(g->flight, AFZ_KIND_PROC, &at));)
+                if (afz_leak_role_of(track) == AFZ_ROLE_WORKER && track->first_ms < began_ms)
+                        began_ms = track->first_ms;
+        /* Sites are looked at once a second: what was there may be told a little later. */
+        uint32_t t_ms = g->from_ms > began_ms ? g->from_ms : began_ms;
+        if (began_ms == UINT32_MAX || !afz_site_top_at(g->flight, t_ms, &top))
+                return false;
+        double code = afz_site_code_bytes(g->flight, &top);
+        for (unsigned i = 0; i < top.rows; i++) {
+                const struct afz_site_row *row = &top.row[i];
+                if (afz_site_use_of(g->flight, row->track) == AFZ_USE_IMPORT)
+                        continue;
+                *ret = *row;
+                return row->bytes >= rule.shared * (top.seen_bytes - code);
+        }
+        return false;
+}
+
+/* What it holds, less what lies in blocks of their own. */
+static double in_small_blocks(const struct afz_track *site, uint32_t to_ms)
+{
+        int64_t live = 0, counted = 0;
+        (void)afz_column_last(afz_track_column(site, AFZ_SITE_LIVE), to_ms, &live);
+        (void)afz_column_last(afz_track_column(site, AFZ_SITE_COUNTED), to_ms, &counted);
+        return live > 0 ? ((double)live - (double)counted) / (double)live : 0;
+}
+
+bool afz_leak_pin_line(const struct afz_leak_growth *g, struct afz_site_row *ret)
+{
+        const struct afz_column *steps = afz_step_column(g->flight, g->from_ms, g->to_ms);
+        uint32_t from_ms = g->from_ms, first_ms;
+        struct afz_site_top top;
+        /* What was loaded or imported before lies at the bottom of the heap. */
+        if (afz_step_first(steps, &first_ms) && first_ms > from_ms)
+                from_ms = first_ms;
+        if (from_ms >= g->to_ms || !afz_site_growth(g->flight, from_ms, g->to_ms, &top))
+                return false;
+        for (unsigned i = 0; i < top.rows; i++) {
+                const struct afz_track *site = top.row[i].track;
+                enum afz_site_memory memory = afz_site_memory_of(site);
+                if (top.row[i].parts < rule.beside_parts || top.row[i].bytes < rule.beside_bytes ||
+                    (memory != AFZ_MEMORY_HEAP && memory != AFZ_MEMORY_UNKNOWN) ||
+                    in_small_blocks(site, g->to_ms) < rule.small ||
+                    afz_site_use_of(g->flight, site) == AFZ_USE_IMPORT)
+                        continue;
+                *ret = top.row[i];
+                return true;
+        }
+        return false;
+}
+
+/* ---- the line ---- */
+
+static void name_row(struct afz_leak_line *line)
+{
+        snprintf(line->name, sizeof line->name, "%s", line->row->track->name);
+        afz_site_where(line->row->track, &line->where);
+}
+
 bool afz_leak_line_of(const struct afz_leak_growth *g, struct afz_leak_line *ret)
 {
         if (!g->has_sites)
@@ -112,13 +249,14 @@ bool afz_leak_line_of(const struct afz_leak_growth *g, struct afz_leak_line *ret
         const struct afz_site_row *first = &g->sites.row[0];
         struct afz_leak_line line = {.bytes = first->bytes, .row = first};
         if (first->bytes >= rule.own * g->sites.seen_bytes && is_enough(g, first->bytes)) {
-                snprintf(line.name, sizeof line.name, "%s", first->track->name);
-                afz_site_where(first->track, &line.where);
+                if (is_pool(g->flight, first->track))
+                        (void)find_beside(g, &line);
+                name_row(&line);
         } else if (!find_caller(g, &line)) {
                 return false;
         }
         line.share = line.bytes / g->sites.seen_bytes;
-        line.is_python = is_python(first->track);
+        line.is_python = is_python(line.row->track);
         *ret = line;
         return true;
 }

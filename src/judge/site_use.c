@@ -94,9 +94,14 @@ static const struct {
         {"trainer.py", "train_on_batch", AFZ_USE_STEP},
         {"trainer.py", "one_step_on_data", AFZ_USE_STEP},
         {NULL, "training_step", AFZ_USE_STEP},
-        {NULL, "tensorflow::ThreadPoolDevice::Compute", AFZ_USE_STEP},
-        {NULL, "tensorflow::ExecutorState", AFZ_USE_STEP},
-        {NULL, "tensorflow::SingleThreadedExecutorImpl", AFZ_USE_STEP},
+};
+
+/* TensorFlow makes every tensor so, whatever it is for: it tells only where nothing further out
+ * does. */
+static const char *const operation[] = {
+        "tensorflow::ThreadPoolDevice::Compute",
+        "tensorflow::ExecutorState",
+        "tensorflow::SingleThreadedExecutorImpl",
 };
 
 static bool begins(const char *text, const char *with)
@@ -132,6 +137,14 @@ static enum afz_site_use by_library(const struct frame *f)
                     (!library[i].function || is_called(f->function, library[i].function)))
                         return library[i].use;
         return AFZ_USE_OTHER;
+}
+
+static bool is_operation(const struct frame *f)
+{
+        for (unsigned i = 0; i < sizeof operation / sizeof *operation; i++)
+                if (!f->file[0] && is_called(f->function, operation[i]))
+                        return true;
+        return false;
 }
 
 /* ---- what people call things ---- */
@@ -204,7 +217,7 @@ static bool is_python(const struct frame *f)
 /* The line that the site is called by, and what called it. In Python, a name says "layer" only of
  * where one is made. */
 static enum afz_site_use by_user(const struct frame *f, const char *rest,
-                                 const struct afz_track *site)
+                                 const struct afz_track *site, bool of_tensorflow)
 {
         enum afz_site_use use = by_habit(f->function);
         struct frame outer;
@@ -214,11 +227,14 @@ static enum afz_site_use by_user(const struct frame *f, const char *rest,
                 return AFZ_USE_OTHER;
         if (is_layer(f->function) || is_called(f->function, "build"))
                 return AFZ_USE_LAYER;
-        /* A part of something larger that is made: before Python 3.11 no class is known. */
-        return next_frame(&rest, site, &outer) && makes_object(outer.function) &&
-                               by_habit(outer.function) != AFZ_USE_DATA
-                       ? AFZ_USE_LAYER
-                       : AFZ_USE_OTHER;
+        /* A part of something larger that is made: before Python 3.11 no class is known. And what
+         * keeps a tensor of TensorFlow is a layer, whatever it is called: data are arrays, or in a
+         * pipeline. */
+        bool has_outer = next_frame(&rest, site, &outer);
+        if (has_outer && by_habit(outer.function) == AFZ_USE_DATA)
+                return AFZ_USE_OTHER;
+        return of_tensorflow || (has_outer && makes_object(outer.function)) ? AFZ_USE_LAYER
+                                                                            : AFZ_USE_OTHER;
 }
 
 /* Who called that line, and so what it is for. In Python, a layer is told by where it is made. */
@@ -241,18 +257,21 @@ static bool is_import(const char *stack, const struct afz_track *site)
 
 static enum afz_site_use by_stack(const char *stack, const struct afz_track *site)
 {
-        enum afz_site_use use = AFZ_USE_OTHER;
+        enum afz_site_use use = AFZ_USE_OTHER, otherwise = AFZ_USE_OTHER;
         bool inner = true;
         struct frame f;
         while (use == AFZ_USE_OTHER && next_frame(&stack, site, &f)) {
                 if (!inner && begins(f.file, "<frozen importlib"))
                         break;
+                if (is_operation(&f))
+                        otherwise = AFZ_USE_STEP;
                 use = by_library(&f);
                 if (use == AFZ_USE_OTHER && (f.user || !inner))
-                        use = f.user ? by_user(&f, stack, site) : by_caller(&f);
+                        use = f.user ? by_user(&f, stack, site, otherwise != AFZ_USE_OTHER)
+                                     : by_caller(&f);
                 inner = inner && !f.user;
         }
-        return use;
+        return use == AFZ_USE_OTHER ? otherwise : use;
 }
 
 /* What the other stacks of a line say, for one that shows nothing but the line. */

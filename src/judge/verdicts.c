@@ -195,8 +195,9 @@ static void drop_twins(struct afz_outcome *o)
 static bool are_rivals(const struct afz_verdict *a, const struct afz_verdict *b)
 {
         return afz_verdict_is_of(a->id, "leak") && afz_verdict_is_of(b->id, "dataset-in-memory") &&
-               a->where.line > 0 && a->where.line == b->where.line &&
-               strcmp(a->where.file, b->where.file) == 0;
+               a->where.file[0] && a->where.line == b->where.line &&
+               strcmp(a->where.file, b->where.file) == 0 &&
+               (a->where.line > 0 || strcmp(a->where.function, b->where.function) == 0);
 }
 
 static void drop_rivals(struct afz_outcome *o)

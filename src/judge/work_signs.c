@@ -1,5 +1,7 @@
 #include "work_signs.h"
 
+#include <string.h>
+
 #include "step_clock.h"
 
 static const struct {
@@ -14,10 +16,12 @@ static const struct {
         double idle_cores; /* used, and no more: it waits for something, ... */
         double runnable;   /* ... and not for a core: processes that want to run, on the mean */
         double reads;      /* of the growth: but not for data that it keeps */
-        double slow;      /* bytes kept by the second of a core: what is loaded comes faster, ... */
-        double no_reads;  /* ... and is read from somewhere: of the growth */
-        unsigned looks;   /* so many at least, or nothing can be said by them */
-        uint32_t look_ms; /* further apart, they see no steps */
+        double slow;     /* bytes kept by the second of a core: what is loaded comes faster, ... */
+        double no_reads; /* ... and is read from somewhere: of the growth */
+        double rest_cores; /* used, and no more: it rests */
+        double elsewhere;  /* of the growth: what came from disks, or over the network */
+        unsigned looks;    /* so many at least, or nothing can be said by them */
+        uint32_t look_ms;  /* further apart, they see no steps */
 } rule = {
         .steps = 3,
         .lines = 2,
@@ -32,6 +36,8 @@ static const struct {
         .reads = 0.25,     /* compressed data grows fourfold */
         .slow = 64 << 20,  /* parsers of text make 100 MB a second, drawing numbers 500 */
         .no_reads = 0.02,  /* pictures grow tenfold, what is drawn reads nothing */
+        .rest_cores = 0.3, /* who reads and parses as fast as it goes takes a core, or a disk */
+        .elsewhere = 0.1,  /* others of the machine receive something, too */
         .looks = 16,
         .look_ms = 250,
 };
@@ -174,6 +180,31 @@ bool afz_work_computes(const struct afz_flight *flight, uint32_t from_ms, uint32
         struct effort e;
         return from_ms < to_ms && effort_of(flight, from_ms, to_ms, &e) &&
                e.growth < rule.slow * e.cpu / 1e9 && e.read < rule.no_reads * e.growth;
+}
+
+/* By the second, over all links but the machine's own. */
+static double received(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
+{
+        const struct afz_track *net;
+        double sum = 0, rate;
+        for (size_t at = 0; (net = afz_flight_next(flight, AFZ_KIND_NET, &at));)
+                if (strcmp(net->name, "lo") != 0 &&
+                    afz_column_rate(afz_track_column(net, AFZ_NET_RECEIVED), from_ms, to_ms, &rate))
+                        sum += rate;
+        return sum;
+}
+
+bool afz_work_rests(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
+{
+        const struct afz_track *job = afz_flight_one(flight, AFZ_KIND_JOB);
+        double runnable, disk;
+        struct effort e;
+        if (from_ms >= to_ms || !effort_of(flight, from_ms, to_ms, &e) ||
+            !afz_column_mean(afz_track_column(job, AFZ_JOB_RUNNING), from_ms, to_ms, &runnable) ||
+            !afz_column_rate(afz_track_column(job, AFZ_JOB_READ), from_ms, to_ms, &disk))
+                return false;
+        return e.cpu < rule.rest_cores * 1e9 && runnable < rule.runnable &&
+               disk + received(flight, from_ms, to_ms) < rule.elsewhere * e.growth;
 }
 
 enum afz_work afz_work_in(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,

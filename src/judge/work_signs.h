@@ -23,4 +23,8 @@ enum afz_work afz_work_in(const struct afz_flight *flight, uint32_t from_ms, uin
  * to load or to parse what it kept, and read next to nothing. */
 bool afz_work_computes(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms);
 
+/* It rested most of the time, and neither a disk nor the network kept it waiting: whatever it read,
+ * it did not load as fast as it could. False where that is not known. */
+bool afz_work_rests(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms);
+
 #endif

@@ -7,8 +7,11 @@
 /* Sites are looked at once a second; a busy machine takes longer. */
 #define LOOK_MS 1500
 
-/* Programs free as they end: an end with so much less than before is that. */
+/* Programs free as they end: an end with so much less than before is that. Interpreters with a
+ * framework take their time for it; what falls for longer is the program's own doing. */
 #define FREED_SHARE 0.5
+#define FREEING_MS  20000
+#define FREEING_UP  0.02 /* of the most: what may rise on the way down */
 
 static const struct afz_track *next_site(const struct afz_flight *flight, size_t *at)
 {
@@ -301,35 +304,70 @@ bool afz_site_peak(const struct afz_flight *flight, uint32_t *ret_ms)
         return most > 0;
 }
 
+/* Adds up what was live at each instant, in place; how many instants there are. */
+static size_t levels_of(struct move *move, size_t n)
+{
+        size_t levels = 0;
+        double now = 0;
+        for (size_t i = 0; i < n; i++) {
+                now += move[i].bytes;
+                if (i + 1 == n || move[i + 1].t_ms != move[i].t_ms)
+                        move[levels++] = (struct move){move[i].t_ms, now};
+        }
+        return levels;
+}
+
+/* From the last one back over all that falls: where that began. */
+static size_t fall_begins(const struct move *level, size_t levels)
+{
+        size_t top = levels - 1;
+        for (size_t i = top; i > 0 && level[levels - 1].t_ms - level[i - 1].t_ms <= FREEING_MS;
+             i--) {
+                if (level[i - 1].bytes < (1 - FREEING_UP) * level[top].bytes)
+                        break;
+                if (level[i - 1].bytes > level[top].bytes)
+                        top = i - 1;
+        }
+        return top;
+}
+
 bool afz_site_end(const struct afz_flight *flight, uint32_t *ret_ms)
 {
         size_t n;
         struct move *move = moves_of(flight, &n);
-        double now = 0, before = 0;
-        uint32_t end_ms = 0, before_ms = 0;
-        for (size_t i = 0; move && i < n; i++) {
-                if (move[i].t_ms != end_ms) {
-                        before = now;
-                        before_ms = end_ms;
-                        end_ms = move[i].t_ms;
-                }
-                now += move[i].bytes;
+        size_t levels = move ? levels_of(move, n) : 0;
+        if (levels > 0) {
+                size_t top = fall_begins(move, levels), end = levels - 1;
+                bool freed = move[end].bytes < FREED_SHARE * move[top].bytes;
+                *ret_ms = move[freed ? top : end].t_ms;
         }
         free(move);
-        if (n > 0)
-                *ret_ms = now < FREED_SHARE * before ? before_ms : end_ms;
-        return n > 0;
+        return levels > 0;
 }
 
 /* ---- words ---- */
+
+/* "keep_reading() in server": of a program without lines, its name; a library is not the user's. */
+static const char *program_of(const struct afz_track *site)
+{
+        const char *in = strstr(site->name, "() in ");
+        return in && site->note[0] && !strstr(in, ".so") ? in + strlen("() in ") : "";
+}
 
 void afz_site_where(const struct afz_track *site, struct afz_where *ret)
 {
         const char *colon = strrchr(site->detail, ':');
         long line = colon ? strtol(colon + 1, NULL, 10) : 0;
-        if (!colon || colon == site->detail || line <= 0 || line > INT32_MAX)
+        const char *file = site->detail, *program = program_of(site);
+        size_t n = colon ? (size_t)(colon - file) : 0;
+        if (line <= 0 || line > INT32_MAX || n == 0) {
+                file = program;
+                n = strlen(program);
+                line = 0;
+        }
+        if (n == 0)
                 return;
-        snprintf(ret->file, sizeof ret->file, "%.*s", (int)(colon - site->detail), site->detail);
+        snprintf(ret->file, sizeof ret->file, "%.*s", (int)n, file);
         ret->line = (int32_t)line;
         snprintf(ret->function, sizeof ret->function, "%s", site->note);
 }

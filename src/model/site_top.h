@@ -45,7 +45,8 @@ bool afz_site_top_at(const struct afz_flight *flight, uint32_t t_ms, struct afz_
 /* When all sites together held most; false: none was ever seen. */
 bool afz_site_peak(const struct afz_flight *flight, uint32_t *ret_ms);
 
-/* The last instant that is known, before a program that ends by itself has given all back. */
+/* The last instant that is known; of a program that gives all back as it ends, which may take many
+ * looks, the one before that. */
 bool afz_site_end(const struct afz_flight *flight, uint32_t *ret_ms);
 
 /* By how much each line grew over [from, to]; seen_bytes is the growth of all that grew. */
@@ -60,7 +61,8 @@ unsigned afz_site_parts(const struct afz_track *site, uint32_t from_ms, uint32_t
 
 enum afz_site_memory afz_site_memory_of(const struct afz_track *site);
 
-/* "/home/me/train.py", 33, "load"; nothing is set where it is not known. */
+/* "/home/me/train.py", 33, "load"; of a program that was built without lines "server", 0, "load";
+ * nothing is set where it is not known. */
 void afz_site_where(const struct afz_track *site, struct afz_where *ret);
 
 /* The stack of a site, innermost first, a frame a line; "" where it is not known. */

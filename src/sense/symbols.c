@@ -17,6 +17,8 @@ enum { MODULES = 128 }; /* files that are open; a job has some hundred, and few 
 
 struct file {
         char *path;
+        unsigned char *build_id; /* that was wanted */
+        size_t build_id_bytes;
         struct afz_elf_symbols *table;  /* NULL: there is nothing in it for us */
         struct afz_symbol_lines *lines; /* NULL: it has none */
 };
@@ -47,6 +49,7 @@ void afz_symbols_free(struct afz_symbols *s)
         for (unsigned i = 0; i < s->files; i++) {
                 afz_elf_symbols_free(s->file[i].table);
                 afz_symbol_lines_free(s->file[i].lines);
+                free(s->file[i].build_id);
                 free(s->file[i].path);
         }
         if (s->cxx)
@@ -112,16 +115,30 @@ static void open_file(struct afz_symbols *s, const struct afz_symbol_module *wan
                                                 &(struct afz_symbol_namer){put_name, s});
 }
 
+/* A program that is built anew has the path of the one before. */
+static bool is_file(const struct file *f, const struct afz_symbol_module *wanted)
+{
+        return strcmp(f->path, wanted->path) == 0 && f->build_id_bytes == wanted->build_id_bytes &&
+               (f->build_id_bytes == 0 ||
+                memcmp(f->build_id, wanted->build_id, f->build_id_bytes) == 0);
+}
+
 static const struct file *file_of(struct afz_symbols *s, const struct afz_symbol_module *wanted)
 {
         for (unsigned i = 0; i < s->files; i++)
-                if (strcmp(s->file[i].path, wanted->path) == 0)
+                if (is_file(&s->file[i], wanted))
                         return &s->file[i];
+        size_t bytes = wanted->build_id_bytes;
         char *path = s->files < MODULES ? strdup(wanted->path) : NULL;
-        if (!path)
+        unsigned char *build_id = path && bytes > 0 ? malloc(bytes) : NULL;
+        if (!path || (bytes > 0 && !build_id)) {
+                free(path);
                 return NULL;
+        }
+        if (bytes > 0)
+                memcpy(build_id, wanted->build_id, bytes);
         struct file *f = &s->file[s->files++];
-        *f = (struct file){.path = path};
+        *f = (struct file){.path = path, .build_id = build_id, .build_id_bytes = bytes};
         open_file(s, wanted, f);
         return f;
 }

@@ -468,6 +468,8 @@ int main(int argc, char **argv)
                 {"steps", steps},
                 {"pinned", pinned},
                 {"inert", inert},
+                {"locked", locked},
+                {"filtered", filtered},
         };
         for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof modes[0]; i++)
                 if (strcmp(modes[i].name, argv[1]) == 0)

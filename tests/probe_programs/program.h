@@ -21,4 +21,8 @@ int signals(void);
 int deep(void);
 int wild(void);
 
+/* program_sealed.c: programs that lock themselves in. The same; 77: it cannot be done here. */
+int locked(void);
+int filtered(void);
+
 #endif
