@@ -26,8 +26,9 @@
 
 enum {
         HANDOVER_MS = 300, /* that the keeper may take; then the process goes without */
-        SHORT_MS = 20,     /* the same while it is known to be slow */
-        SLOW_S = 5,        /* for so long after somebody has waited in vain */
+        SHORT_MS = 20,     /* the same at least, where others have waited in vain */
+        SLOW_S = 5,        /* so lately */
+        MOST_VAIN = 999,   /* of them are counted */
         RETRY_MS = 5,      /* when it has not come to accepting others yet */
         SEAL_TURNS = 1000, /* of waiting for threads that are in the probe just now */
 };
@@ -122,29 +123,40 @@ static int receive_fd(int fd)
 }
 
 /* A keeper that hangs must not hold up each of a thousand short programs: who has waited for it in
- * vain leaves word for the next ones, in the time of the socket's file. Whole seconds are ours. */
-static int is_slow(void)
+ * vain leaves word for the next ones, in the time of the socket's file; its nanoseconds, which are
+ * never so few by themselves, say how many did so one soon after the other. */
+static unsigned vain_waits(void)
 {
         struct stat about;
         struct timespec now;
-        if (stat(state.keeper.sun_path, &about) < 0 || about.st_mtim.tv_nsec != 0)
+        if (stat(state.keeper.sun_path, &about) < 0 || about.st_mtim.tv_nsec > MOST_VAIN)
                 return 0;
         clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec >= about.st_mtim.tv_sec && now.tv_sec - about.st_mtim.tv_sec < SLOW_S;
+        int64_t since_s = (int64_t)now.tv_sec - about.st_mtim.tv_sec;
+        return since_s >= 0 && since_s < SLOW_S ? (unsigned)about.st_mtim.tv_nsec : 0;
 }
 
-static void say_slow(void)
+static void say_vain(unsigned waits)
 {
         struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}};
         clock_gettime(CLOCK_REALTIME, &times[1]);
-        times[1].tv_nsec = 0;
+        times[1].tv_nsec = waits < MOST_VAIN ? waits : MOST_VAIN;
         (void)utimensat(AT_FDCWD, state.keeper.sun_path, times, 0);
+}
+
+/* One moment in which all are busy costs nobody a book: every second one in vain halves it. */
+static int patience_ms(unsigned vain)
+{
+        int ms = HANDOVER_MS;
+        for (; vain >= 2 && ms > SHORT_MS; vain -= 2)
+                ms /= 2;
+        return ms > SHORT_MS ? ms : SHORT_MS;
 }
 
 static int ask_keeper(int fd)
 {
-        int slow = is_slow();
-        uint64_t until_ns = afz_now_ns() + (slow ? SHORT_MS : HANDOVER_MS) * UINT64_C(1000000);
+        unsigned vain = vain_waits();
+        uint64_t until_ns = afz_now_ns() + (uint64_t)patience_ms(vain) * 1000000;
         struct afz_book_wish wish = {.magic = AFZ_BOOK_MAGIC,
                                      .version = AFZ_BOOK_VERSION,
                                      .own_pid = (uint32_t)afz_pid()};
@@ -152,8 +164,8 @@ static int ask_keeper(int fd)
         if (connect_by(fd, until_ns) < 0 ||
             send(fd, &wish, sizeof wish, MSG_NOSIGNAL) != (ssize_t)sizeof wish ||
             wait_by(fd, until_ns) < 0) {
-                if (!slow && left_ms(until_ns) == 0)
-                        say_slow();
+                if (left_ms(until_ns) == 0)
+                        say_vain(vain + 1);
                 return -1;
         }
         return receive_fd(fd);

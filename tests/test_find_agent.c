@@ -1,16 +1,21 @@
 /* The agent's way into a command: what PYTHONPATH becomes, and which of Python's options keep it
- * out. */
+ * out; and where parts of ours are found. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "count_of.h"
 #include "find_agent.h"
+#include "find_part.h"
 
 static void test_path(void **state)
 {
@@ -74,11 +79,32 @@ static void test_kept_out(void **state)
         }
 }
 
+/* Whatever the folder is called in which Antifreeze was built or installed. */
+static void test_part(void **state)
+{
+        static const struct afz_part part = {
+                .name = "part.so", .beside = {"/none/", "/p*/"}, .installed = "/none"};
+        char folder[] = "/tmp/afz [a-z]*?\\-XXXXXX", program[64], in[64], file[80], found[80];
+        (void)state;
+        assert_non_null(mkdtemp(folder));
+        snprintf(program, sizeof program, "%s/antifreeze", folder);
+        snprintf(in, sizeof in, "%s/part", folder);
+        snprintf(file, sizeof file, "%s/part.so", in);
+        assert_int_equal(mkdir(in, 0700), 0);
+        assert_int_equal(afz_find_part_of(program, &part, found, sizeof found), -ENOENT);
+        assert_int_equal(symlink("/dev/null", file), 0);
+        assert_int_equal(afz_find_part_of(program, &part, found, sizeof found), 0);
+        assert_string_equal(found, file);
+        assert_int_equal(afz_find_part_of("antifreeze", &part, found, sizeof found), -ENOENT);
+        assert_int_equal(unlink(file) + rmdir(in) + rmdir(folder), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_path),
                 cmocka_unit_test(test_kept_out),
+                cmocka_unit_test(test_part),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void stopped_while_loading(void **state)
                 if (!rows[i].says)
                         continue;
                 assert_int_equal(o.verdict[0].level, AFZ_LEVEL_ACT);
-                assert_words(o.verdict[0].summary, "before any step");
+                assert_words(o.verdict[0].summary, "while they came into memory");
                 assert_int_equal(o.verdict[0].where.line, 7);
         }
 }

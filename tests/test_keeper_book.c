@@ -79,8 +79,8 @@ static void test_texts(void **state)
         assert_string_equal(afz_book_text(b, AFZ_BOOK_TEXT - 1, text), "?");
         assert_string_equal(afz_book_text(b, AFZ_BOOK_TEXT, text), "?");
         assert_string_equal(afz_book_text(b, UINT32_MAX, text), "?");
-        strcpy(b->texts + 8, "a\033[31m\n\177b");
-        assert_string_equal(afz_book_text(b, 8, text), "a?[31m??b");
+        strcpy(b->texts + 8, "a\033[31m\n\177b\302\23331m\303\244"); /* the last: an umlaut */
+        assert_string_equal(afz_book_text(b, 8, text), "a?[31m??b??31m\303\244");
         strcpy(b->texts + 8, "");
         assert_string_equal(afz_book_text(b, 8, text), "?");
 }
@@ -292,6 +292,40 @@ static void test_resident(void **state)
         free(r);
 }
 
+/* Many blocks, and more than may be asked for: a large reservation is found at once, and the others
+ * have their turn. */
+static void test_resident_of_many(void **state)
+{
+        enum { BLOCKS = 64, BIG = 256 << 20 };
+        struct afz_book *b = *state;
+        struct afz_resident *r = calloc(1, sizeof *r);
+        struct afz_block_sums *sums = calloc(1, sizeof *sums);
+        const struct afz_block_clock clock = {0};
+        char *map = mmap(NULL, BIG, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        assert_ptr_not_equal(map, MAP_FAILED);
+        for (unsigned i = 0; i < BLOCKS; i++) { /* none of it is there; each is a site of its own */
+                b->address[i] = (uintptr_t)map + (uint64_t)i * (1 << 20);
+                b->block[i].site_size = AFZ_BLOCK_LARGE | (uint64_t)i << 48 | (1 << 20) >> 4;
+        }
+        b->address[7] = UINT64_C(0xb400) << 48; /* an address that no process has */
+        b->address[BLOCKS] = (uintptr_t)map;
+        b->block[BLOCKS].site_size = AFZ_BLOCK_LARGE | (uint64_t)BLOCKS << 48 | BIG >> 4;
+        afz_resident_open(r, getpid());
+        for (int look = 0; r->fd >= 0 && look < 8; look++) {
+                unsigned reads = 48;
+                afz_blocks_look(sums, b, &clock, r, &reads);
+                assert_true(r->share[BLOCKS] < 0.01f);
+                assert_true(look > 0 || r->share[BLOCKS - 1] > 0.99f);
+        }
+        for (unsigned i = 0; r->fd >= 0 && i < BLOCKS; i++)
+                assert_true(i == 7 ? r->share[i] > 0.99f : r->share[i] < 0.01f);
+        afz_resident_close(r);
+        munmap(map, BIG);
+        free(sums);
+        free(r);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -306,6 +340,7 @@ int main(void)
                 BOOK_TEST(test_inside),
                 BOOK_TEST(test_noise),
                 BOOK_TEST(test_resident),
+                BOOK_TEST(test_resident_of_many),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

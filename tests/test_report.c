@@ -438,6 +438,12 @@ static void test_axes(void **state)
                 assert_string_equal(afz_report_tick(buf, rows[i].unit, 2 * step, rows[i].most),
                                     rows[i].label);
         }
+        assert_string_equal(
+                afz_report_tick(buf, AFZ_REPORT_BYTES, 200.0 * 1048576, 1200.0 * 1048576),
+                "200 MB");
+        assert_string_equal(
+                afz_report_tick(buf, AFZ_REPORT_BYTES, 0.25 * 1073741824, 1.0 * 1073741824),
+                "0.25 GB");
         assert_int_equal(afz_report_time_step(29600, 8), 5000);
         assert_int_equal(afz_report_time_step(86400000, 8), 3 * 3600000);
         assert_string_equal(afz_report_time_tick(buf, 15000, 5000), "15 s");

@@ -339,10 +339,12 @@ step = ctypes.CDLL(None).antifreeze_step
 kept = []
 time.sleep(1.5)
 def batch():
-    return bytearray(60_000_000)  # here
+    return b"x" * 60_000_000  # here
 for i in range(40):
     step()
-    batch()
+    now = batch()
+    time.sleep(.02)  # so that a look finds it filled
+    del now
     kept.append(bytearray(2_000_000))
     time.sleep(.1)
 """)

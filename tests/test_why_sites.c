@@ -68,6 +68,7 @@ static void test_words(void **state)
         assert_non_null(
                 strstr(words_of(&f, false), "of the 1000M that its lines held at its peak:"));
         need(&f, 900, 1229);
+        need(&f, 999, 0);     /* it was ended just before its lines were read */
         need(&f, 2000, 9000); /* later */
         assert_non_null(strstr(words_of(&f, false),
                                "of the 1.2G that it needed at its peak the probe saw 1000M:\n"));

@@ -161,8 +161,8 @@ struct afz_book {
         ((uint64_t)AFZ_BOOK_VERSION << 56 ^ (uint64_t)sizeof(struct afz_book) << 24 ^ 0x6b6f6f62)
 
 /* The first and only packet of the probe on the socket (SOCK_SEQPACKET); the answer is one byte
- * with the book's descriptor, or a hang-up: no book for this process. The probe waits 300 ms; for
- * some seconds after somebody has waited in vain, 20 ms. */
+ * with the book's descriptor, or a hang-up: no book for this process. The probe waits 300 ms, and
+ * less where others have just waited in vain. */
 struct afz_book_wish {
         uint64_t magic;
         uint32_t version;

@@ -14,4 +14,7 @@ struct afz_part {
 /* Its path. -ENOENT: nowhere. */
 int afz_find_part(const struct afz_part *part, char *ret, size_t cap);
 
+/* The same for a program that lies elsewhere. */
+int afz_find_part_of(const char *program, const struct afz_part *part, char *ret, size_t cap);
+
 #endif

@@ -12,7 +12,7 @@
 enum { COLUMNS_MIN = 60, CMD_SHOWN = 1024 };
 
 static const char title[] = "RUN                   STARTED           TOOK          END          "
-                            "PEAK   VERDICT            ";
+                            "PEAK   VERDICT                ";
 
 /* "exit 0", "signal 9", "stopped", "live": at most twelve characters. */
 static const char *end_words(const struct afz_history_run *run, char buf[16])
@@ -66,7 +66,7 @@ static void put_row(const struct afz_runs_words *words, const struct afz_history
         afz_span_copy(afz_span_str(run->git), git, sizeof git);
         if (words->revisions)
                 snprintf(revision, sizeof revision, "%-8s  ", git);
-        snprintf(line, sizeof line, "%-20s  %-16s  %-12s  %-11s  %-5s  %-17s  %s%s", run->id,
+        snprintf(line, sizeof line, "%-20s  %-16s  %-12s  %-11s  %-5s  %-21s  %s%s", run->id,
                  started_words(run, started), took, end_words(run, end), peak, verdict, revision,
                  known ? afz_secret_text(run->cmd, cmd, sizeof cmd) : run->summary);
         put_line(words, line);

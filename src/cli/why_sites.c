@@ -49,10 +49,8 @@ static void put_head(struct afz_out *out, const struct afz_flight *flight,
                      const struct afz_site_top *top, const char *when)
 {
         char seen[AFZ_SIZE_TEXT_CAP], all[AFZ_SIZE_TEXT_CAP], text[160];
-        int64_t need = 0;
-        uint32_t to_ms = top->t_ms < UINT32_MAX ? top->t_ms + 1 : top->t_ms;
+        int64_t need = afz_stacks_need(flight, top->t_ms, top->seen_bytes);
         afz_format_size(seen, sizeof seen, (uint64_t)top->seen_bytes);
-        (void)afz_column_last(afz_flight_need(flight), to_ms, &need);
         if ((double)need > top->seen_bytes * (1 + UNSEEN_SHARE))
                 snprintf(text, sizeof text, "of the %s that it needed %s the probe saw %s:",
                          afz_format_size(all, sizeof all, (uint64_t)need), when, seen);

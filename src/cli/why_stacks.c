@@ -31,14 +31,14 @@ static bool is_of(const struct picture *picture, const struct afz_mark *mark)
 /* The last one before the first word that it is to end; false: there is none. */
 static bool find_picture(const struct afz_flight *flight, struct picture *ret)
 {
-        size_t at = flight->marks, first = flight->marks;
+        size_t at = flight->marks;
         for (size_t i = 0; i < flight->marks; i++)
                 if (afz_mark_is_picture(&flight->mark[i])) {
                         if (at == flight->marks || flight->mark[i].t_ms != flight->mark[at].t_ms)
-                                at = first = i;
+                                at = i;
                 } else if (is_stop(&flight->mark[i]) && at < flight->marks) {
                         *ret = (struct picture){
-                                .begin = &flight->mark[first],
+                                .begin = &flight->mark[at],
                                 .end = flight->mark + flight->marks,
                                 .t_ms = flight->mark[at].t_ms,
                                 .stop_ms = flight->mark[i].t_ms,

@@ -88,11 +88,15 @@ static void say_interrupt(struct afz_guard *g, const struct afz_decision *decisi
                       cause_words(decision->cause), time);
 }
 
-/* The end of the time that it was given. */
-static void say_kill(struct afz_guard *g)
+/* The end of the time that it was given, if it was. */
+static void say_kill(struct afz_guard *g, enum afz_cause cause, bool asked)
 {
         double after_s = (double)(g->pulse.t_ns - g->ladder.stop_ns) / (double)AFZ_NS_PER_S;
-        if (after_s < LEAST_S)
+        const char *why = cause_words(cause);
+        if (!asked)
+                afz_guard_say(g, "kill", true, "%s%sthere is no time to ask: killed (SIGKILL)", why,
+                              why[0] ? ", and " : "");
+        else if (after_s < LEAST_S)
                 afz_guard_say(g, "kill", true, "it grows too fast for that: killed (SIGKILL)");
         else
                 afz_guard_say(g, "kill", true,
@@ -101,7 +105,7 @@ static void say_kill(struct afz_guard *g)
 
 static void stop(struct afz_guard *g, const struct afz_decision *decision, enum afz_action action)
 {
-        bool asked = g->stop_asked && !g->killed;
+        bool asked = g->stop_asked, first = !g->killed;
         afz_guard_release(g); /* a frozen job can handle no signal */
         note_stop(g, decision);
         if (!g->stop_asked && g->control) {
@@ -128,8 +132,8 @@ static void stop(struct afz_guard *g, const struct afz_decision *decision, enum 
                 break;
         default:
                 (void)g->hold.row->kill(g->hold.state);
-                if (asked)
-                        say_kill(g);
+                if (first)
+                        say_kill(g, decision->cause, asked);
                 break;
         }
 }

@@ -7,7 +7,8 @@
 #include "span.h"
 
 /* So that AFZ_SITE_PAST of them are a minute. */
-#define APART_NS (10 * AFZ_NS_PER_S)
+#define APART_NS  (10 * AFZ_NS_PER_S)
+#define LITTLE_NS (5 * AFZ_NS_PER_S)
 
 /* More are never recorded (keeper_record.c); what is beyond is told as the rest. */
 enum { MOST_LINES = 320 };
@@ -21,6 +22,7 @@ void afz_past_keep(struct afz_past *past, struct afz_sites *s, uint64_t t_ns)
                 return;
         if (!first)
                 past->last = (past->last + 1) % AFZ_SITE_PAST;
+        past->full |= !first && past->last == 0;
         past->t_ns[past->last] = t_ns;
         for (uint32_t i = 0; i < s->sites; i++) {
                 struct afz_site *site = &s->site[i];
@@ -28,11 +30,20 @@ void afz_past_keep(struct afz_past *past, struct afz_sites *s, uint64_t t_ns)
         }
 }
 
-/* The oldest that is known. */
-static unsigned oldest(const struct afz_past *past)
+/* Since when growth is told: for a minute; of a program that has not lived for so long, a little
+ * while, as else all that it loaded at its start would be told as growing. False: not yet. */
+static bool find_then(const struct afz_past *past, uint64_t t_ns, unsigned *ret)
 {
-        unsigned at = (past->last + 1) % AFZ_SITE_PAST;
-        return past->t_ns[at] > 0 ? at : 0;
+        if (past->full) {
+                *ret = (past->last + 1) % AFZ_SITE_PAST;
+                return t_ns > past->t_ns[*ret];
+        }
+        for (unsigned at = past->last; at > 0; at--)
+                if (t_ns >= past->t_ns[at] + LITTLE_NS) {
+                        *ret = at;
+                        return true;
+                }
+        return false;
 }
 
 /* ---- lines ---- */
@@ -99,10 +110,10 @@ void afz_keeper_answer(const struct afz_sites *sites, const struct afz_past *pas
                        struct afz_keeper_answer *ret)
 {
         struct line line[MOST_LINES], rest = {0};
-        unsigned then = oldest(past), n = collect(sites, then, line);
-        uint64_t then_ns = past->t_ns[then];
-        bool known = then_ns > 0 && t_ns > then_ns;
-        ret->growth_s = known ? (uint32_t)((t_ns - then_ns) / AFZ_NS_PER_S) : 0;
+        unsigned then = 0;
+        bool known = find_then(past, t_ns, &then);
+        unsigned n = collect(sites, then, line);
+        ret->growth_s = known ? (uint32_t)((t_ns - past->t_ns[then]) / AFZ_NS_PER_S) : 0;
         add(&rest, &sites->site[0], sites->site[0].past[then]);
         ret->live_bytes = rest.live_bytes;
         ret->rows = 0;

@@ -10,6 +10,7 @@
 struct afz_past {
         uint64_t t_ns[AFZ_SITE_PAST]; /* 0: never */
         unsigned last;                /* the newest */
+        bool full;                    /* what was at the very start is not in it any more */
 };
 
 /* After each look that was recorded. */

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "span.h"
 #include "wire.h"
 
 const uint64_t afz_keeper_ask_magic = (uint64_t)AFZ_BOOK_VERSION << 56 ^
@@ -27,10 +28,7 @@ bool afz_keeper_socket_path(const char *control_socket, char *buf, size_t cap)
 
 static void make_safe(char *text, size_t cap)
 {
-        for (size_t i = 0; i < cap && text[i]; i++)
-                if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-                        text[i] = '?';
-        text[cap - 1] = '\0';
+        (void)afz_span_copy((struct afz_span){text, strnlen(text, cap)}, text, cap);
 }
 
 int afz_keeper_answer_check(struct afz_keeper_answer *a, size_t bytes)

@@ -27,7 +27,7 @@ struct afz_keeper_answer {
         uint64_t looked_ns;  /* CLOCK_BOOTTIME of the last look; 0: there was none yet */
         uint64_t live_bytes; /* of all lines, also of those that are not told */
         uint64_t step;       /* the largest of all processes; 0: no step was seen */
-        uint32_t growth_s;   /* a minute, less at the beginning; 0: not known yet */
+        uint32_t growth_s;   /* a minute, some seconds at the beginning; 0: not known yet */
         uint32_t processes;  /* in which the probe is just now */
         uint32_t rows;       /* largest first, but for "everywhere else", which is the last */
         uint32_t unused;

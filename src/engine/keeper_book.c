@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "span.h"
+
 /* As much as a program can address, and no more: sums of a few thousand stay below 2^63. */
 static uint64_t sane(uint64_t value)
 {
@@ -45,13 +47,9 @@ bool afz_book_look(const struct afz_book *book, unsigned place, bool stack,
 void afz_book_words(const char *text, size_t cap, char *ret)
 {
         size_t n = 0;
-        for (; n + 1 < cap; n++) {
-                unsigned char c = (unsigned char)ONCE(text[n]);
-                if (c == '\0')
-                        break;
-                ret[n] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
-        }
-        ret[n] = '\0';
+        for (; n + 1 < cap && (ret[n] = ONCE(text[n])) != '\0'; n++)
+                ;
+        (void)afz_span_copy((struct afz_span){ret, n}, ret, cap);
 }
 
 const char *afz_book_text(const struct afz_book *book, uint32_t offset, char ret[AFZ_BOOK_TEXT_CAP])

@@ -78,6 +78,12 @@ static void add_site(struct afz_keeping *k, struct afz_held *h, unsigned place, 
 
 /* ---- a book ---- */
 
+/* Whether the kernel is asked for its blocks. */
+static bool is_asked(const struct afz_held *h)
+{
+        return h->dead_ns == 0 && h->resident.known && atomic_load(&h->book->samples) > 0;
+}
+
 static void add_sites(struct afz_keeping *k, struct afz_held *h, uint64_t t_ns, bool counts,
                       unsigned *reads)
 {
@@ -87,8 +93,8 @@ static void add_sites(struct afz_keeping *k, struct afz_held *h, uint64_t t_ns, 
                 .step = h->inside.now.step,
         };
         if (counts)
-                afz_blocks_look(&k->sums, h->book, &clock,
-                                h->dead_ns == 0 && h->resident.known ? &h->resident : NULL, reads);
+                afz_blocks_look(&k->sums, h->book, &clock, is_asked(h) ? &h->resident : NULL,
+                                reads);
         for (unsigned i = 0; i < AFZ_BOOK_SITES; i++)
                 add_site(k, h, i, counts, &sums);
         if (counts)
@@ -121,6 +127,21 @@ static bool counts(const struct afz_keeping *k, const struct afz_held *h, bool l
         return last && h->dead_ns + rule.together_ns >= last_death(k);
 }
 
+/* What may be asked of the kernel is shared evenly; what one leaves goes to those after it. */
+static void add_books(struct afz_keeping *k, uint64_t t_ns, bool last)
+{
+        unsigned reads = rule.reads, asked = 0;
+        for (unsigned i = 0; i < k->books; i++)
+                asked += is_asked(k->held[i]);
+        for (unsigned i = 0; i < k->books; i++) {
+                struct afz_held *h = k->held[i];
+                unsigned part = asked > 0 ? reads / asked : 0, left = part;
+                asked -= asked > 0 && is_asked(h);
+                add_book(k, h, t_ns, counts(k, h, last), &left);
+                reads -= part - left;
+        }
+}
+
 /* ---- the look ---- */
 
 static void record_insides(struct afz_keeping *k, uint64_t t_ns, bool last)
@@ -144,13 +165,11 @@ static void record_insides(struct afz_keeping *k, uint64_t t_ns, bool last)
 
 void afz_keeper_look(struct afz_keeping *k, uint64_t t_ns, bool last)
 {
-        unsigned reads = rule.reads;
         afz_sites_begin(k->sites);
-        for (unsigned i = 0; i < k->books; i++)
-                add_book(k, k->held[i], t_ns, counts(k, k->held[i], last), &reads);
+        add_books(k, t_ns, last);
+        record_insides(k, t_ns, last); /* first: at the end, names may take all the time there is */
         afz_keeper_record(&k->record, t_ns, last);
         afz_past_keep(&k->past, k->sites, t_ns);
-        record_insides(k, t_ns, last);
         k->looked_ns = t_ns;
         for (unsigned i = k->books; i-- > 0;) {
                 struct afz_held *h = k->held[i];

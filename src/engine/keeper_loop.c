@@ -20,6 +20,7 @@ static const struct {
         unsigned least_books;       /* but so many there may always be */
         uint64_t look_ns, first_ns; /* between looks; from the first book to the first look */
         unsigned at_once;           /* who are served before anything else is done */
+        int no_room_ms;             /* who cannot be let in is not tried again for so long */
 } rule = {
         .mean_part = 32768,
         .mean_least = 1 << 20,
@@ -28,6 +29,7 @@ static const struct {
         .look_ns = AFZ_NS_PER_S,
         .first_ns = 200 * AFZ_NS_PER_MS,
         .at_once = 64,
+        .no_room_ms = 10,
 };
 
 static uint64_t now_ns(void)
@@ -90,14 +92,15 @@ static void answer(struct afz_keeping *k, int fd)
         (void)send(fd, &a, sizeof a, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void serve(struct afz_keeping *k)
+/* False: nobody could be let in, though somebody waits: there is no descriptor left for it. */
+static bool serve(struct afz_keeping *k)
 {
         struct afz_book_wish wish;
         pid_t pid;
         for (unsigned i = 0; i < rule.at_once; i++) {
                 int fd = afz_hand_accept(k->order->listen_fd, &pid, &wish);
                 if (fd == -EAGAIN)
-                        return;
+                        return i > 0;
                 if (fd < 0)
                         continue;
                 if (wish.magic == afz_keeper_ask_magic)
@@ -108,6 +111,7 @@ static void serve(struct afz_keeping *k)
                 if (k->books > 0 && k->next_ns == UINT64_MAX)
                         k->next_ns = now_ns() + rule.first_ns;
         }
+        return true;
 }
 
 /* Words of the guard's: each byte asks for a look. False: it has let go, or is gone. */
@@ -150,8 +154,8 @@ static bool turn(struct afz_keeping *k, int guard_fd)
                         afz_keeper_bury(k, held[i]);
         if (fds[2].revents || getppid() != k->order->guard || (fds[1].revents && !hear(k)))
                 return false;
-        if (fds[0].revents)
-                serve(k);
+        if (fds[0].revents && !serve(k))
+                (void)poll(NULL, 0, rule.no_room_ms);
         if (now_ns() >= k->next_ns) {
                 afz_keeper_look(k, now_ns(), false);
                 k->next_ns = now_ns() + rule.look_ns;

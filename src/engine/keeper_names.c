@@ -38,17 +38,21 @@ static void shorten(const char *function, char *ret, size_t cap)
         }
 }
 
-/* "ns::load(int, char)" stays short: what is in brackets is left out. */
+/* "ns::load(int, char)" stays short: what is in brackets at its end is left out, names without one
+ * ("ns::(anonymous namespace)::load", "operator()") are not. */
 static void put_function(const char *function, char *buf, size_t cap)
 {
-        size_t n = strcspn(function, "(");
-        const char *operator_ = strstr(function, "operator()");
-        if (operator_ && operator_ < function + n)
-                n = (size_t)(operator_ - function) + strlen("operator()");
-        if (function[0] == '(') /* (anonymous namespace)::load */
-                snprintf(buf, cap, "%s", function);
-        else
-                snprintf(buf, cap, "%.*s()", (int)n, function);
+        static const char *const names[] = {"(anonymous namespace)", "operator()"};
+        size_t n = 0;
+        while (function[n] != '\0' && function[n] != '(') {
+                n += strcspn(function + n, "(o");
+                if (function[n] == 'o' && strncmp(function + n, names[1], strlen(names[1])) != 0)
+                        n++;
+                for (unsigned i = 0; i < 2; i++)
+                        if (strncmp(function + n, names[i], strlen(names[i])) == 0)
+                                n += strlen(names[i]);
+        }
+        snprintf(buf, cap, "%.*s()", (int)n, function);
 }
 
 /* The user's own files go by their name; those of libraries by where they are in the package

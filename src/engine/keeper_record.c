@@ -26,6 +26,8 @@ static const struct {
         .last_names_ns = 200 * AFZ_NS_PER_MS,
 };
 
+enum { MOST_NEW = 64 }; /* stacks that may come in one look: the top, and as large ones */
+
 _Static_assert(sizeof((struct afz_keeper_record){0}.stack) >= AFZ_SITE_STACK_CAP, "room for one");
 
 /* ---- who is told ---- */
@@ -165,24 +167,34 @@ static bool take_in(struct afz_keeper_record *r, struct afz_site *site, uint64_t
         return true;
 }
 
+static int by_size(const void *a, const void *b)
+{
+        uint64_t x = size_of(*(struct afz_site *const *)a);
+        uint64_t y = size_of(*(struct afz_site *const *)b);
+        return (x < y) - (x > y);
+}
+
+/* New ones come last, and the largest of them first: there may be no time to name them all. */
 static void put_stacks(struct afz_keeper_record *r, uint64_t t_ns, uint64_t until_ns, bool last)
 {
+        struct afz_site *new[MOST_NEW];
+        unsigned count = 0;
         uint64_t top = top_bytes(r);
         for (uint32_t i = 1; i < r->sites->sites; i++) {
                 struct afz_site *site = &r->sites->site[i];
-                bool is_new = !site->recorded;
                 if (site->role != AFZ_SITE_STACK)
                         continue;
                 keep_water(site);
-                if (is_new) {
-                        if (size_of(site) < top || r->stacks >= rule.most ||
-                            !take_in(r, site, until_ns))
-                                continue;
-                        r->stacks++;
-                } else if (!is_due(site, top, t_ns, last)) {
-                        continue;
-                }
-                put(r, site, t_ns, is_new);
+                if (site->recorded && is_due(site, top, t_ns, last))
+                        put(r, site, t_ns, false);
+                else if (!site->recorded && size_of(site) >= top && count < MOST_NEW)
+                        new[count++] = site;
+        }
+        qsort(new, count, sizeof *new, by_size);
+        for (unsigned i = 0; i < count && r->stacks < rule.most && take_in(r, new[i], until_ns);
+             i++) {
+                r->stacks++;
+                put(r, new[i], t_ns, true);
         }
 }
 
@@ -204,7 +216,7 @@ static void add_to_lines(struct afz_sites *s)
         }
 }
 
-static void put_lines(struct afz_keeper_record *r, uint64_t t_ns, uint64_t until_ns, bool last)
+static void put_lines(struct afz_keeper_record *r, uint64_t t_ns, bool last)
 {
         struct afz_site *rest = &r->sites->site[0];
         for (uint32_t i = 1; i < r->sites->sites; i++) {
@@ -214,11 +226,11 @@ static void put_lines(struct afz_keeper_record *r, uint64_t t_ns, uint64_t until
                         continue;
                 keep_water(site);
                 if (is_new) {
-                        if (size_of(site) < rule.least_bytes || r->lines >= rule.lines ||
-                            !take_in(r, site, until_ns)) {
+                        if (size_of(site) < rule.least_bytes || r->lines >= rule.lines) {
                                 afz_site_count_add(&rest->now, &site->now);
                                 continue;
                         }
+                        (void)take_in(r, site, UINT64_MAX); /* lines are Python's: named at once */
                         r->lines++;
                 }
                 if (is_new || is_due(site, 0, t_ns, last))
@@ -244,7 +256,7 @@ void afz_keeper_record(struct afz_keeper_record *r, uint64_t t_ns, bool last)
         afz_recorder_sites_begin(r->recorder, t_ns);
         put_stacks(r, t_ns, until_ns, last);
         add_to_lines(r->sites);
-        put_lines(r, t_ns, until_ns, last);
+        put_lines(r, t_ns, last);
         put_rest(r, t_ns, last);
         afz_recorder_sites_end(r->recorder);
 }

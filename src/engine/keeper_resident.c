@@ -61,9 +61,9 @@ bool afz_resident_add(const struct afz_resident *r, const struct afz_book_live *
         for (uint64_t i = 0; i < pieces; i++) {
                 uint64_t from = pages * i / pieces, left = pages - from;
                 unsigned n = left < PIECE_PAGES ? (unsigned)left : PIECE_PAGES;
-                if (!look_at(r->fd, first + from, n, &asked, &there))
-                        return false; /* it is gone */
                 --*reads;
+                if (!look_at(r->fd, first + from, n, &asked, &there))
+                        break; /* the process is gone, or this is no address of one */
         }
         if (asked > 0) {
                 sums->asked[block->site] += block->bytes;

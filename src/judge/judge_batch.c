@@ -249,21 +249,32 @@ static double own_of(const struct afz_flight *flight, const struct afz_site_row 
         return use == AFZ_USE_STEP ? row->bytes : 0;
 }
 
-/* A step's first block may be larger than all that was left: it was asked for as a whole, and
- * stopped as it was filled. What of it was not there yet. A line that made several blocks may have
+/* A step's block may be larger than all that was left: it was asked for as a whole, and the run was
+ * stopped as it was filled. What of it was not there yet. A site that made several blocks may have
  * given some back since. */
-static double not_there_yet(const struct afz_memory_line *line, const struct afz_site_row *row,
-                            uint32_t t_ms)
+static double not_there_yet(const struct afz_memory_line *line, const struct afz_track *site,
+                            uint32_t to_ms)
 {
         int64_t blocks, live, total;
-        uint32_t to_ms = t_ms < UINT32_MAX ? t_ms + 1 : t_ms;
-        if (!afz_column_last(afz_track_column(row->track, AFZ_SITE_BLOCKS), to_ms, &blocks) ||
-            !afz_column_last(afz_track_column(row->track, AFZ_SITE_LIVE), to_ms, &live) ||
-            !afz_column_last(afz_track_column(row->track, AFZ_SITE_TOTAL), to_ms, &total))
+        if (!afz_column_last(afz_track_column(site, AFZ_SITE_BLOCKS), to_ms, &blocks) ||
+            !afz_column_last(afz_track_column(site, AFZ_SITE_LIVE), to_ms, &live) ||
+            !afz_column_last(afz_track_column(site, AFZ_SITE_TOTAL), to_ms, &total))
                 return 0;
         return blocks == 1 && live > 0 && total > live && (double)total <= 2 * line->bytes
                        ? (double)total - (double)live
                        : 0;
+}
+
+/* The same of all sites of a line. */
+static double to_come(const struct afz_flight *flight, const struct afz_memory_line *line,
+                      const struct afz_track *of, uint32_t t_ms)
+{
+        const struct afz_track *site;
+        double sum = 0;
+        for (size_t at = 0; (site = afz_flight_next(flight, AFZ_KIND_SITE, &at));)
+                if (strcmp(site->name, of->name) == 0 && strcmp(site->detail, of->detail) == 0)
+                        sum += not_there_yet(line, site, t_ms < UINT32_MAX ? t_ms + 1 : t_ms);
+        return sum;
 }
 
 static bool burst_of_first(const struct afz_case *c, const struct afz_memory_line *line, bool begun,
@@ -280,7 +291,7 @@ static bool burst_of_first(const struct afz_case *c, const struct afz_memory_lin
                 if (row.bytes <= 0)
                         continue;
                 there += row.bytes;
-                row.bytes += not_there_yet(line, &row, t_ms);
+                row.bytes += to_come(c->flight, line, row.track, t_ms);
                 unsigned at = ret->top.rows++;
                 for (; at > 0 && ret->top.row[at - 1].bytes < row.bytes; at--)
                         ret->top.row[at] = ret->top.row[at - 1];

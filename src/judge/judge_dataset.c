@@ -261,8 +261,8 @@ static void judge_loading(const struct afz_case *c, const struct afz_memory_line
         if (!v)
                 return;
         snprintf(v->summary, sizeof v->summary,
-                 "the data do not fit: it was stopped before any step, and %s of the %s that it "
-                 "held then were allocated at %s",
+                 "the data do not fit: it was stopped while they came into memory, and %s of the "
+                 "%s that it held then were allocated at %s",
                  SIZE(d.row[0].bytes), SIZE(line->peak_bytes), d.row[0].track->name);
         afz_verdict_note(v, "%s", sign);
         v->to_ms = end_ms;

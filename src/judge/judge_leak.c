@@ -136,11 +136,10 @@ static void note_age(const struct afz_site_row *row, struct afz_verdict *v)
                 return;
         if (row->age_steps > 0)
                 snprintf(steps, sizeof steps, " (%.0f steps)", row->age_steps);
-        afz_verdict_note(v,
-                         "what is alive of it is %s%s old on the mean, and it grew in %s%u "
-                         "of %u parts of that time",
-                         LASTS(row->age_ms), steps, row->parts == AFZ_SITE_PARTS ? "all " : "",
-                         row->parts, AFZ_SITE_PARTS);
+        afz_verdict_note(
+                v, "what is alive of it is %s%s old on the mean%s", LASTS(row->age_ms), steps,
+                row->parts + 1 >= AFZ_SITE_PARTS ? ", and some is from every part of that time"
+                                                 : "");
 }
 
 /* The line to look at, where that is not the one that grew. */
@@ -182,11 +181,9 @@ static void name_line(const struct afz_leak_seen *seen, struct afz_verdict *v)
         if (seen->growth.steps >= rule.steps)
                 snprintf(steps, sizeof steps, ", %s with every step",
                          SIZE(bytes / seen->growth.steps));
-        afz_verdict_note(v,
-                         "of what grew, %s (%.0f %% of what is seen of it) was allocated %s "
-                         "%s%s",
-                         SIZE(bytes), 100 * line->share, line->is_below ? "below" : "at",
-                         line->name, steps);
+        afz_verdict_note(v, "of what grew the probe saw %s; %.0f %% of that was allocated %s %s%s",
+                         SIZE(bytes / line->share), 100 * line->share,
+                         line->is_below ? "below" : "at", line->name, steps);
         if (!line->is_below)
                 note_age(line->row, v);
 }

@@ -157,9 +157,7 @@ static void put_rows(struct afz_out *out, struct table *t, const struct afz_site
 static void put_words(struct afz_out *out, const struct table *t)
 {
         char seen[AFZ_REPORT_TEXT_CAP], all[AFZ_REPORT_TEXT_CAP], time[AFZ_REPORT_TEXT_CAP];
-        int64_t need = 0;
-        (void)afz_column_last(afz_flight_need(t->report->flight),
-                              t->peak_ms < UINT32_MAX ? t->peak_ms + 1 : t->peak_ms, &need);
+        int64_t need = afz_stacks_need(t->report->flight, t->peak_ms, t->peak);
         afz_report_time(time, t->peak_ms);
         afz_report_value(seen, AFZ_REPORT_BYTES, t->peak);
         afz_report_value(all, AFZ_REPORT_BYTES, (double)need);

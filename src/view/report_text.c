@@ -139,12 +139,22 @@ char *afz_report_value(char buf[AFZ_REPORT_TEXT_CAP], enum afz_report_unit unit,
 
 /* ---- axes ---- */
 
+/* "0.25", "12.5", "200", but not "0.195312". */
+static bool is_short(double value)
+{
+        double thousandths = value * 1000;
+        return fabs(thousandths - round(thousandths)) < 1e-6 * fmax(thousandths, 1);
+}
+
 char *afz_report_tick(char buf[AFZ_REPORT_TEXT_CAP], enum afz_report_unit unit, double value,
                       double most)
 {
         unsigned size = size_unit(most);
         if (value <= 0)
                 return strcpy(buf, "0");
+        /* Steps that are round in MB are not in GB, which the top of the axis may reach. */
+        if (size > 0 && !is_short(value / pow(1024, size)))
+                size--;
         switch (unit) {
         case AFZ_REPORT_BYTES:
         case AFZ_REPORT_PER_S:

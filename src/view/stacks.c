@@ -6,6 +6,9 @@
 
 #include "map.h"
 
+/* How often the keeper reads what lines hold. */
+enum { LOOK_MS = 1000 };
+
 static size_t sites_of(const struct afz_flight *flight)
 {
         size_t n = 0;
@@ -134,6 +137,19 @@ double afz_line_off(const struct afz_flight *flight, const struct afz_site_row *
         double mean = fmax(1048576, (double)flight->head.ram_total_bytes / 32768);
         double guessed = fmax(row->bytes - row->counted_bytes, 0);
         return row->bytes > 0 ? fmin(sqrt(mean * guessed) / row->bytes, 1) : 0;
+}
+
+int64_t afz_stacks_need(const struct afz_flight *flight, uint32_t t_ms, double seen_bytes)
+{
+        const struct afz_column *column = afz_flight_need(flight);
+        uint32_t to_ms = t_ms < UINT32_MAX ? t_ms + 1 : t_ms;
+        int64_t need = 0, before = 0;
+        (void)afz_column_last(column, to_ms, &need);
+        if ((double)need < seen_bytes &&
+            afz_column_most(column, t_ms > LOOK_MS ? t_ms - LOOK_MS : 0, to_ms, &before) &&
+            before > need)
+                need = before;
+        return need;
 }
 
 /* ---- whose code ---- */

@@ -38,6 +38,11 @@ void afz_stacks_free(struct afz_stacks *stacks);
  * (docs/sampling.md): what was counted is not off at all. At most 1. */
 double afz_line_off(const struct afz_flight *flight, const struct afz_site_row *row);
 
+/* What the job needed when its lines held `seen_bytes`, at t; 0: not known. Lines are read once a
+ * second, and of a job that was ended a last time afterwards, when it needs nothing any more: what
+ * is less than they held is looked for in the second before. */
+int64_t afz_stacks_need(const struct afz_flight *flight, uint32_t t_ms, double seen_bytes);
+
 /* ---- whose code a frame is ---- */
 
 enum afz_stack_owner {
