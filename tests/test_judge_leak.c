@@ -110,7 +110,8 @@ static void kept_from_every_step(void **state)
         assert_words(v->summary, "kept all the while");
         assert_words(v->summary, "allocated at train.py:33 in step()");
         assert_true(has_evidence(v, "with every step"));
-        assert_true(has_evidence(v, "30 s (300 steps) old on the mean, and some is from every part"));
+        assert_true(
+                has_evidence(v, "30 s (300 steps) old on the mean, and some is from every part"));
         assert_words(v->fix, "maxlen");
         assert_int_equal(v->level, AFZ_LEVEL_ACT);
 }

@@ -357,7 +357,7 @@ for i in range(40):
         high = max((v["high_bytes"] for v in batch), default=0)
         check("the peak of a step is seen between two looks", 50e6 < high < 130e6, batch)
         check("and so is that it fell", any(v["low_bytes"] == 0 for v in batch[1:]), batch)
-        kept = [v for name, v in w.sites() if name == "job.py:11" and v["live_bytes"] > 40e6]
+        kept = [v for name, v in w.sites() if name == "job.py:13" and v["live_bytes"] > 40e6]
         check("what is kept has an age in steps", kept and 8 <= kept[-1].get("age_steps_count", 0) <= 32, kept)
         check("and in seconds", kept and 5e8 <= kept[-1].get("age_ns", 0), kept)
 
