@@ -135,7 +135,7 @@ def at_line(what, leak, file, line):
 def test_history():
     with Runs() as w:
         job = w.program(HISTORY, "job.py")
-        r, verdicts = w.verdicts(PYTHON, job, budget="160M")
+        r, verdicts = w.verdicts(PYTHON, job, budget="320M")
         leak = is_kind("a list of lists", verdicts, "leak:retained-history", r)
         at_line("a list of lists", leak, job, w.line)
         check("it says how old what is kept is", any("old on the mean" in e for e in leak.get("evidence", [])), leak)

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "config.h"
 #include "env.h"
+#include "find_probe.h"
 #include "front.h"
 
 #define MS AFZ_NS_PER_MS
@@ -64,7 +65,7 @@ static bool is_pitfall(const char *name)
 
 static int run_guarded(const struct options *opt, char *trainer, const char *pitfall)
 {
-        char flag[64];
+        char flag[64], probe[1024];
         char *argv[] = {trainer, NULL, NULL};
         if (pitfall && afz_path(flag, sizeof flag, "--%s", pitfall) > 0)
                 argv[1] = flag;
@@ -73,6 +74,8 @@ static int run_guarded(const struct options *opt, char *trainer, const char *pit
                 .policy = AFZ_POLICY_PROTECT,
                 .best_tier = AFZ_TIER_SCOPE,
                 .grace_ns = 2 * S, /* one that spins or hangs never ends by itself */
+                .probe = afz_find_probe(probe, sizeof probe) < 0 ? NULL : probe,
+                .version = AFZ_VERSION,
         };
         struct afz_front_wish wish = {.budget = opt->budget, .budget_given = true};
         struct afz_front_style style = {.every_ns = opt->every_ns, .end_after_ns = opt->time_ns};
