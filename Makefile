@@ -15,10 +15,10 @@ FUZZ_INPUTS ?= 12000000
 CLANG := $(or $(shell command -v clang-14 || command -v clang),clang)
 
 # Warnings are errors where we look at them: in CI and in the sanitizer builds. There, what a sanitizer puts into the
-# code makes gcc warn of nulls, bounds and cut strings that are not, and of fences (which are between processes here).
+# code makes gcc warn of nulls and cut strings that are not, and of fences (which are between processes here).
 PLAIN := --prefix=$(abspath $(PREFIX)) -Dbuildtype=debugoptimized -Dwerror=$(if $(CI),true,false)
 CHECKED := -Dbuildtype=debugoptimized -Dwerror=true -Db_lundef=false
-QUIET := -Wno-unknown-warning-option -Wno-array-bounds -Wno-format-overflow -Wno-format-truncation -Wno-maybe-uninitialized -Wno-tsan
+QUIET := -Wno-unknown-warning-option -Wno-format-overflow -Wno-format-truncation -Wno-maybe-uninitialized -Wno-tsan
 ASAN := $(CHECKED) -Db_sanitize=address,undefined -Dc_args="$(QUIET)"
 TSAN := $(CHECKED) -Db_sanitize=thread -Dc_args="$(QUIET)"
 FUZZ := $(CHECKED) -Db_sanitize=address,undefined -Dc_args=-fsanitize=fuzzer-no-link -Dtests=false -Dfuzz=true

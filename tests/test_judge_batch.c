@@ -114,6 +114,27 @@ static void a_pool_that_stays(void **state)
         assert_words(o.verdict[0].summary, "6.0G");
 }
 
+/* A loop of the user's own tells a step as it ends: the first one seems to come before all. */
+static void a_pool_that_the_first_step_filled(void **state)
+{
+        (void)state;
+        tell_site(1, "train.py:3", "<module>", NULL);
+        tell_site(2, "train.py:23", "<module>",
+                  "tsl::BFCAllocator::Extend() in libtf.so\n"
+                  "tensorflow::ThreadPoolDevice::Compute() in libtf.so\n"
+                  "tensorflow/python/eager/backprop.py:1066 in GradientTape.gradient()\n"
+                  "train.py:23");
+        tell_loaded(1, 2);
+        tell_loaded(2, 6.5);
+        tell_high(stepping, 8.7);
+        tell_need(9);
+        tell_steps();
+        struct afz_case c = a_run(false, 9);
+        struct afz_outcome o = judge(&c);
+        assert_int_equal(o.verdicts, 1);
+        assert_int_equal(o.verdict[0].where.line, 23);
+}
+
 /* It ended before a step was over. */
 static void stopped_in_its_first_step(void **state)
 {
@@ -250,6 +271,7 @@ int main(void)
                 TEST(a_small_burst_is_not_it),
                 TEST(what_rises_is_no_batch),
                 TEST(a_pool_that_stays),
+                TEST(a_pool_that_the_first_step_filled),
                 TEST(stopped_in_its_first_step),
                 TEST(stopped_in_its_first_block),
                 TEST(nothing_known_nothing_said),

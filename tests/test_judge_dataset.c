@@ -79,6 +79,10 @@ static void other_things_are_not_data(void **state)
                  6},
                 {"dict.c:1 in grow()\n<frozen importlib._bootstrap>:241 in _call()\ntrain.py:7", 6},
                 {"train.py:7", 1}, /* most of it came with the steps */
+                {"tsl::BFCAllocator::Extend() in libtf.so\n"
+                 "tensorflow::ThreadPoolDevice::Compute() in libtf.so\n"
+                 "tensorflow/python/eager/backprop.py:1066 in GradientTape.gradient()\ntrain.py:7",
+                 6}, /* the first step, told as it ended */
         };
         for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
                 afz_flight_done(&flight);

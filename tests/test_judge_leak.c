@@ -1,9 +1,6 @@
 /* Kinds of leaks and their lines: hand-made recordings in, id, line and words out. */
-#include "judge_fixture.h"
+#include "leak_fixture.h"
 #include "leak_kind.h"
-#include "role.h"
-
-enum { END_MS = 60000, MAIN = 100 };
 
 #define BACKWARD                                                                                   \
         "c10::alloc_cpu() in libc10.so\ntorch::autograd::Engine::thread_main() in libt.so\n"
@@ -18,80 +15,7 @@ enum { END_MS = 60000, MAIN = 100 };
         "tsl::port::AlignedMalloc() in libtf.so\ntensorflow::" op "() in libtf.so\n"               \
         "tensorflow::EagerExecute() in libtf.so\nnet.py:8 in forward()\nnet.py:20 in main()"
 
-/* A job that needs so much more each second, told ten times a second, with small teeth: steps. */
-static void grows(double mega_per_s)
-{
-        for (uint32_t t = 0; t < END_MS; t += 100) {
-                double mega = 200 + mega_per_s * t / 1000 + 5 * fly_saw(t, 700);
-                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, t, FLY_MB(mega));
-        }
-        fly_flat(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_HARD, fly_every(0, END_MS, 1000), FLY_GB(8));
-}
-
-static void process(uint64_t pid, enum afz_role role, double rss_mega, double rss_per_s)
-{
-        struct fly_times t = fly_every(0, END_MS, 1000);
-        (void)fly_named(&flight, AFZ_KIND_PROC, pid, "python", NULL, NULL);
-        fly_flat(&flight, AFZ_KIND_PROC, pid, AFZ_PROC_ROLE, t, role);
-        fly_line(&flight, AFZ_KIND_PROC, pid, AFZ_PROC_RSS_ANON, t, FLY_MB(rss_mega),
-                 rss_per_s * (1 << 20));
-        fly_line(&flight, AFZ_KIND_PROC, pid, AFZ_PROC_NEED, t, FLY_MB(rss_mega),
-                 rss_per_s * (1 << 20));
-}
-
-struct site {
-        uint64_t id;
-        const char *name, *where, *function, *stack;
-        double mega, mega_per_s;
-        enum afz_site_memory memory;
-};
-
-static void tell_site(const struct site *s)
-{
-        struct fly_times t = fly_every(0, END_MS, 1000);
-        (void)fly_named(&flight, AFZ_KIND_SITE, s->id, s->name, s->where, s->function);
-        fly_line(&flight, AFZ_KIND_SITE, s->id, AFZ_SITE_LIVE, t, FLY_MB(s->mega),
-                 s->mega_per_s * (1 << 20));
-        fly_point(&flight, AFZ_KIND_SITE, s->id, AFZ_SITE_MEMORY, 0, s->memory);
-        if (s->stack)
-                fly_mark(&flight, 0, AFZ_MARK_SITE, (int64_t)s->id, s->stack);
-}
-
-static void tell_age(uint64_t id, double seconds, int64_t steps)
-{
-        fly_point(&flight, AFZ_KIND_SITE, id, AFZ_SITE_AGE, END_MS - 500, (int64_t)(seconds * 1e9));
-        if (steps > 0)
-                fly_point(&flight, AFZ_KIND_SITE, id, AFZ_SITE_AGE_STEPS, END_MS - 500, steps);
-}
-
-static void heap(double used_mega, double free_mega, double free_per_s)
-{
-        struct fly_times t = fly_every(500, END_MS, 2000);
-        fly_flat(&flight, AFZ_KIND_INSIDE, MAIN, AFZ_INSIDE_HEAP_USED, t, FLY_MB(used_mega));
-        fly_line(&flight, AFZ_KIND_INSIDE, MAIN, AFZ_INSIDE_HEAP_TAKEN, t,
-                 FLY_MB(used_mega + free_mega), free_per_s * (1 << 20));
-}
-
-static struct afz_outcome judged(void)
-{
-        struct afz_case c = {
-                .flight = &flight,
-                .facts = {.end = {.how = AFZ_END_STOPPED}, .stop_cause = AFZ_CAUSE_BUDGET}};
-        struct afz_outcome o = ask(afz_judge_leak, &c);
-        assert_int_equal(o.verdicts, 1);
-        return o;
-}
-
 /* ---- lines ---- */
-
-static const struct site history = {.id = 11,
-                                    .name = "train.py:33 in step()",
-                                    .where = "/home/me/train.py:33",
-                                    .function = "step",
-                                    .stack = "train.py:33 in step()\ntrain.py:50",
-                                    .mega = 1,
-                                    .mega_per_s = 9.5,
-                                    .memory = AFZ_MEMORY_HEAP};
 
 static void kept_from_every_step(void **state)
 {
@@ -243,33 +167,6 @@ static void scratch_of_the_last_step(void **state)
         fly_point(&flight, AFZ_KIND_SITE, 21, AFZ_SITE_LIVE, END_MS + 100, FLY_MB(80));
         struct afz_outcome o = judged();
         assert_string_equal(o.verdict[0].id, "leak:retained-history");
-}
-
-/* No line has most of it; the one that calls them all does. */
-static void lines_that_share(void **state)
-{
-        static const char *const file[] = {"/me/net.py:8", "/me/net.py:9", "/me/net.py:10"};
-        static const char *const name[] = {"net.py:8 in forward()", "net.py:9 in forward()",
-                                           "net.py:10 in forward()"};
-        static const char *const stack[] = {
-                "libc.so+0x1\nnet.py:8 in forward()\nnet.py:20 in main()\nnet.py:30",
-                "net.py:9 in forward()\nnet.py:20 in main()\nnet.py:30",
-                "net.py:10 in forward()\nnet.py:20 in main()\nnet.py:30"};
-        (void)state;
-        grows(10);
-        for (unsigned i = 0; i < 3; i++)
-                tell_site(&(struct site){.id = 20 + i,
-                                         .name = name[i],
-                                         .where = file[i],
-                                         .stack = stack[i],
-                                         .mega_per_s = 3,
-                                         .memory = AFZ_MEMORY_OBJECTS});
-        struct afz_outcome o = judged();
-        const struct afz_verdict *v = &o.verdict[0];
-        assert_string_equal(v->where.file, "/me/net.py");
-        assert_int_equal(v->where.line, 20);
-        assert_string_equal(v->where.function, "main");
-        assert_words(v->summary, "allocated below net.py:20 in main()");
 }
 
 /* ---- what the kernel and malloc tell ---- */
@@ -499,64 +396,6 @@ static void shared_beside_holes(void **state)
         }
 }
 
-/* TensorFlow's pool grows at whichever line asks when it is full; what stays beside it tells. */
-static void a_pool_hides_the_line(void **state)
-{
-        struct site pool = history, kept = history;
-        (void)state;
-        grows(10);
-        process(MAIN, AFZ_ROLE_MAIN, 200, 10);
-        fly_steps(&flight, fly_every(1000, END_MS, 100), 0);
-        pool.id = 20;
-        pool.name = "train.py:22";
-        pool.where = "/home/me/train.py:22";
-        pool.stack = "tsl::BFCAllocator::Extend() in libtf.so\ntrain.py:22";
-        tell_site(&pool);
-        assert_int_equal(judged().verdict[0].where.line, 22); /* nothing else is known */
-        kept.mega = 0;
-        kept.mega_per_s = 0.1;
-        kept.memory = AFZ_MEMORY_OBJECTS;
-        tell_site(&kept);
-        tell_age(11, 30, 300);
-        struct afz_outcome o = judged();
-        const struct afz_verdict *v = &o.verdict[0];
-        assert_string_equal(v->id, "leak:retained-history");
-        assert_int_equal(v->where.line, 33);
-        assert_words(v->summary, "likely from train.py:33 in step()");
-        assert_true(has_evidence(v, "TensorFlow's own pool grew"));
-        assert_true(v->confidence < 0.8);
-        kept.id = 21; /* young: of the last step */
-        kept.name = "train.py:40";
-        kept.where = "/home/me/train.py:40";
-        kept.mega_per_s = 0.3;
-        tell_site(&kept);
-        tell_age(21, 0.2, 1);
-        assert_int_equal(judged().verdict[0].where.line, 22); /* not clear any more */
-}
-
-/* Imports for most of its life, then a leak at one line. */
-static void a_leak_behind_imports(void **state)
-{
-        struct site s = history;
-        (void)state;
-        for (uint32_t t = 0; t < END_MS; t += 100) {
-                double mega =
-                        t < 35000 ? 20 + 8.0 * (t / 4000 % 9) : 300 + 10.0 * (t - 35000) / 1000;
-                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, t,
-                          FLY_MB(mega + 5 * fly_saw(t, 700)));
-        }
-        struct afz_case c = {
-                .flight = &flight,
-                .facts = {.end = {.how = AFZ_END_STOPPED}, .stop_cause = AFZ_CAUSE_BUDGET}};
-        assert_int_equal(ask(afz_judge_leak, &c).verdicts, 0);
-        (void)fly_named(&flight, AFZ_KIND_SITE, s.id, s.name, s.where, s.function);
-        fly_line(&flight, AFZ_KIND_SITE, s.id, AFZ_SITE_LIVE, fly_every(35000, END_MS, 1000), 0,
-                 10 << 20);
-        struct afz_outcome o = judged();
-        assert_string_equal(o.verdict[0].id, "leak:retained-history");
-        assert_in_range(o.verdict[0].from_ms, 35000, 50000);
-}
-
 /* The family explains what a leak explains, and one of it is said. */
 static void kinds_are_a_family(void **state)
 {
@@ -580,7 +419,6 @@ int main(void)
                 TEST(history_in_pieces),
                 TEST(graphs),
                 TEST(scratch_of_the_last_step),
-                TEST(lines_that_share),
                 TEST(copies_of_workers),
                 TEST(the_line_that_is_copied),
                 TEST(copies_behind_a_data_set),
@@ -593,8 +431,6 @@ int main(void)
                 TEST(by_memory),
                 TEST(shared_without_lines),
                 TEST(shared_beside_holes),
-                TEST(a_pool_hides_the_line),
-                TEST(a_leak_behind_imports),
                 TEST(kinds_are_a_family),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

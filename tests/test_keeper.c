@@ -2,9 +2,12 @@
 /* The keeper as a process: it hands out a book, looks when it is told to, answers who asks, and
  * what it saw is in the recording. */
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "flight_file.h"
@@ -172,6 +175,48 @@ static void test_a_look(void **state)
         munmap(book, AFZ_BOOK_BYTES);
 }
 
+/* Who has no steps of its own, as a loader's worker: what it allocates once the job has begun them
+ * is not from before the first. */
+static void test_a_worker(void **state)
+{
+        struct bench b;
+        struct afz_flight flight;
+        int64_t early;
+        (void)state;
+        open_bench(&b);
+        struct afz_book *book = get_book(&b);
+        write_site(book, 40 * MEGA, 40 * MEGA, 40 * MEGA);
+        book->site[5].early_bytes = 40 * MEGA;
+        book->block[3].born = 1000; /* far later than all else here */
+        look(&b);
+        pid_t pid = fork(); /* the other one has steps */
+        if (pid == 0) {
+                struct afz_book *other = get_book(&b);
+                other->step = 3;
+                alarm(60); /* should nobody end it */
+                pause();
+                _exit(0);
+        }
+        struct afz_keeper_answer answer = {0};
+        uint64_t end_ns = afz_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+        while (answer.step == 0 && afz_clock_ns(CLOCK_MONOTONIC) < end_ns) {
+                look(&b);
+                assert_int_equal(afz_keeper_ask(b.path, 20000, &answer), 0);
+        }
+        assert_int_equal(answer.step, 3);
+        look(&b);
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        close_bench(&b, &flight);
+        assert_int_equal(most(&flight, AFZ_SITE_EARLY), 40 * MEGA); /* as long as nobody knew */
+        const struct afz_track *site = NULL;
+        for (size_t at = 0; (site = afz_flight_next(&flight, AFZ_KIND_SITE, &at));)
+                if (afz_column_last(afz_track_column(site, AFZ_SITE_EARLY), UINT32_MAX, &early))
+                        assert_int_equal(early, 0);
+        afz_flight_done(&flight);
+        munmap(book, AFZ_BOOK_BYTES);
+}
+
 /* What a step needs is there between two looks alone: its mark of high water tells of it. */
 static void test_a_step_between_looks(void **state)
 {
@@ -235,6 +280,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_look, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_hostile_packets, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_a_worker, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_step_between_looks, setup, teardown),
                 cmocka_unit_test(test_none),
         };

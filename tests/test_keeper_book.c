@@ -79,9 +79,9 @@ static void test_texts(void **state)
         assert_string_equal(afz_book_text(b, AFZ_BOOK_TEXT - 1, text), "?");
         assert_string_equal(afz_book_text(b, AFZ_BOOK_TEXT, text), "?");
         assert_string_equal(afz_book_text(b, UINT32_MAX, text), "?");
-        strcpy(b->texts + 8, "a\033[31m\n\177b\302\23331m\303\244"); /* the last: an umlaut */
+        put_text(b, 8, "a\033[31m\n\177b\302\23331m\303\244"); /* the last: an umlaut */
         assert_string_equal(afz_book_text(b, 8, text), "a?[31m??b??31m\303\244");
-        strcpy(b->texts + 8, "");
+        put_text(b, 8, "");
         assert_string_equal(afz_book_text(b, 8, text), "?");
 }
 
@@ -149,7 +149,7 @@ static void test_ages(void **state)
 {
         struct afz_book *b = *state;
         struct afz_block_sums *sums = calloc(1, sizeof *sums);
-        const struct afz_block_clock clock = {.age_s = 100, .step = 50};
+        const struct afz_block_clock clock = {.age_s = 100, .step = 50, .early_s = 100};
         unsigned reads = 0;
         static const struct {
                 uint64_t weight, step, s;
@@ -164,6 +164,7 @@ static void test_ages(void **state)
         assert_true((uint64_t)sums->bytes[4] == 5000);
         assert_true((uint64_t)sums->bytes_s[4] == 3000 * 80);
         assert_true((uint64_t)sums->bytes_steps[4] == 3000 * 40);
+        assert_true((uint64_t)sums->early_bytes[4] == 3000);
         assert_true((uint64_t)sums->bytes[5] == 0);
         free(sums);
 }

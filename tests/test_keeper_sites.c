@@ -3,11 +3,6 @@
 #include "keeper_answer.h"
 #include "keeper_names.h"
 
-static void put_text(struct afz_book *b, unsigned at, const char *text)
-{
-        snprintf(b->texts + at, AFZ_BOOK_TEXT_CAP, "%s", text);
-}
-
 /* Of two processes that stand at the same lines, one site; names in any order of the texts. */
 static void test_one_site_for_all(void **state)
 {

@@ -116,9 +116,39 @@ static void tensors_of_tensorflow(void **state)
                  "keras/src/layers/layer.py:6 in Layer.add_weight()\na.py:8",
                  AFZ_USE_MODEL},
                 {"a.py:8", "tensorflow::ThreadPoolDevice::Compute() in libtf.so\na.py:8",
+                 AFZ_USE_RESULT},
+                {"a.py:8",
+                 "tensorflow::ThreadPoolDevice::Compute() in libtf.so\n"
+                 "tensorflow/python/eager/backprop.py:1066 in GradientTape.gradient()\na.py:8",
                  AFZ_USE_STEP},
         };
         try_rows(rows, AFZ_COUNT_OF(rows));
+}
+
+/* A line of an __init__ that made many large tensors of torch: layers, whatever they are called. */
+static void tensors_of_torch(void **state)
+{
+        (void)state;
+        static const char *const stack =
+                "c10::alloc_cpu() in libc10.so\nat::native::rand() in libtorch_cpu.so\n"
+                "a.py:8 in Biased.__init__()\na.py:16 in <listcomp>()\na.py:16";
+        static const struct {
+                double mega;
+                int64_t blocks;
+                enum afz_site_use use;
+        } rows[] = {
+                {488, 8, AFZ_USE_LAYER},
+                {488, 3, AFZ_USE_OTHER},   /* to learn, to try, to test */
+                {488, 400, AFZ_USE_OTHER}, /* samples */
+        };
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                afz_flight_done(&flight);
+                afz_flight_init(&flight);
+                fly_named(&flight, AFZ_KIND_SITE, 7, "a.py:8 in Biased.__init__()", NULL, NULL);
+                fly_point(&flight, AFZ_KIND_SITE, 7, AFZ_SITE_LIVE, 1, FLY_MB(rows[i].mega));
+                fly_point(&flight, AFZ_KIND_SITE, 7, AFZ_SITE_BLOCKS, 1, rows[i].blocks);
+                assert_int_equal(use_of("a.py:8 in Biased.__init__()", stack), rows[i].use);
+        }
 }
 
 /* Small stacks are added up by their line, those of what it imports apart from its own. */
@@ -147,7 +177,7 @@ static void long_lines(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {TEST(stacks), TEST(tensors_of_tensorflow), TEST(sums),
-                                           TEST(long_lines)};
+        const struct CMUnitTest tests[] = {TEST(stacks), TEST(tensors_of_tensorflow),
+                                           TEST(tensors_of_torch), TEST(sums), TEST(long_lines)};
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

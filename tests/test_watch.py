@@ -14,7 +14,7 @@ import time
 
 from scenario import PYTHON, Checks, World, guard_of
 
-ANTIFREEZE, TRAINER = sys.argv[1:3]
+ANTIFREEZE, TRAINER = map(os.path.abspath, sys.argv[1:3])
 ALL = Checks(deadline=60)
 check, wait_for, DEADLINE = ALL.check, ALL.wait_for, ALL.deadline
 

@@ -221,11 +221,12 @@ static void test_it_ran(void **state)
                 assert_true(afz_clock_ns(CLOCK_MONOTONIC) < end_ns);
                 nanosleep(&(struct timespec){0, 2000000}, NULL);
         }
-        assert_int_equal(afz_witness_tell(w, note_main, first), 1);
+        size_t told = afz_witness_tell(w, note_main, first);
         afz_witness_free(w);
         end_job(pid);
         close(up[0]);
         close(up[1]);
+        assert_true(told >= 1); /* a sanitizer has a thread of its own */
         assert_int_equal(strncmp(first, AFZ_STACK_FROZEN "it ran", 14), 0);
 }
 

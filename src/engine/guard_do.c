@@ -138,11 +138,29 @@ static void stop(struct afz_guard *g, const struct afz_decision *decision, enum 
         }
 }
 
+#define AGAIN_NS (60 * AFZ_NS_PER_S)
+
+/* Steps that come near the budget and go back climb anew each time: once said, that is no news for
+ * a while, unless it comes nearer still. */
+static bool is_old_news(struct afz_guard *g, enum afz_cause cause, uint64_t need)
+{
+        uint64_t nearer = g->warned_bytes + g->lines.hard_bytes / 32;
+        if (cause != AFZ_CAUSE_BUDGET || g->parts > 0)
+                return false;
+        if (g->warned_ns > 0 && g->pulse.t_ns - g->warned_ns < AGAIN_NS && need < nearer)
+                return true;
+        g->warned_ns = g->pulse.t_ns;
+        g->warned_bytes = need;
+        return false;
+}
+
 static void tell(struct afz_guard *g, const struct afz_decision *decision)
 {
         uint64_t need = 0;
         (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
         double rate = (double)decision->slope_bytes_per_s;
+        if (is_old_news(g, decision->cause, need))
+                return;
         afz_guard_did(g, AFZ_ACTION_TELL);
         if (decision->cause == AFZ_CAUSE_BUDGET && g->parts > 0)
                 afz_guard_warn_part(g);

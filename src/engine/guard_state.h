@@ -109,7 +109,8 @@ struct afz_guard {
         struct afz_guard_part part[AFZ_HOLD_PARTS];
         unsigned parts;
         struct afz_guard_ending ending;
-        bool limit_lifted; /* for it; to be set back */
+        bool limit_lifted;                /* for it; to be set back */
+        uint64_t warned_ns, warned_bytes; /* when it was last said that it is near its budget */
         unsigned escapes_told;
         struct afz_space_word space;
 

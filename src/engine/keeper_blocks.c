@@ -47,6 +47,7 @@ void afz_blocks_look(struct afz_block_sums *sums, const struct afz_book *book,
                 double weight = (double)block.weight_bytes;
                 sums->bytes[block.site] += weight;
                 sums->bytes_s[block.site] += weight * between(block.born_s, clock->age_s);
+                sums->early_bytes[block.site] += block.born_s < clock->early_s ? weight : 0;
                 sums->bytes_steps[block.site] += weight * between(block.born_step, clock->step);
                 ask = ask && (!block.large || block.bytes < HUGE_BYTES ||
                               afz_resident_add(resident, &block, reads, &sums->resident));

@@ -10,12 +10,14 @@ struct afz_block_sums {
         struct afz_resident_sums resident;
         /* Sums of weights, and of weight times age; a double holds them all. */
         double bytes[AFZ_BOOK_SITES], bytes_s[AFZ_BOOK_SITES], bytes_steps[AFZ_BOOK_SITES];
+        double early_bytes[AFZ_BOOK_SITES]; /* of `bytes`: born before clock.early_s */
 };
 
 /* When it is. A block that says it is younger than that is new. */
 struct afz_block_clock {
-        uint64_t age_s; /* of the book */
-        uint64_t step;  /* of the process; 0: it has none */
+        uint64_t age_s;   /* of the book */
+        uint64_t step;    /* of the process; 0: it has none */
+        uint64_t early_s; /* as age_s: when the job's first step was made */
 };
 
 /* `resident`: NULL where the process is gone, and nobody can be asked; else it is brought up to

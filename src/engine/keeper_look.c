@@ -58,6 +58,15 @@ struct sums {
         uint64_t live_bytes, book_bytes;
 };
 
+/* Who has no steps, as a loader's worker, is before the job's first one only as others tell it. */
+static void set_early(const struct afz_keeping *k, const struct afz_held *h, unsigned place,
+                      struct afz_book_look *look)
+{
+        double all = k->sums.bytes[place];
+        if (h->inside.now.step == 0 && k->stepped_ns > 0 && all > 0)
+                look->early_bytes = part_of(look->early_bytes, k->sums.early_bytes[place] / all);
+}
+
 static void add_site(struct afz_keeping *k, struct afz_held *h, unsigned place, bool counts,
                      struct sums *sums)
 {
@@ -68,6 +77,7 @@ static void add_site(struct afz_keeping *k, struct afz_held *h, unsigned place, 
                 h->number[place] = 1 + afz_sites_number(k->sites, h->book, &look);
         struct afz_site_count count = {.total_bytes = look.total_bytes};
         if (counts) {
+                set_early(k, h, place, &look);
                 count_there(h, place, &look, &count);
                 count_ages(&k->sums, place, h->inside.now.step > 0, &count);
         }
@@ -91,6 +101,9 @@ static void add_sites(struct afz_keeping *k, struct afz_held *h, uint64_t t_ns, 
         const struct afz_block_clock clock = {
                 .age_s = (t_ns - h->given_ns) / AFZ_NS_PER_S,
                 .step = h->inside.now.step,
+                .early_s = k->stepped_ns > h->given_ns
+                                   ? (k->stepped_ns - h->given_ns) / AFZ_NS_PER_S
+                                   : 0,
         };
         if (counts)
                 afz_blocks_look(&k->sums, h->book, &clock, is_asked(h) ? &h->resident : NULL,
@@ -101,11 +114,19 @@ static void add_sites(struct afz_keeping *k, struct afz_held *h, uint64_t t_ns, 
                 afz_inside_there(&h->inside, sums.live_bytes, sums.book_bytes);
 }
 
+/* When the job's first step was made: as good as looks can tell. */
+static void look_for_steps(struct afz_keeping *k, const struct afz_held *h)
+{
+        if (k->stepped_ns == 0 && h->inside.now.step > 0)
+                k->stepped_ns = larger(k->looked_ns, h->given_ns);
+}
+
 static void add_book(struct afz_keeping *k, struct afz_held *h, uint64_t t_ns, bool counts,
                      unsigned *reads)
 {
         if (counts)
                 afz_inside_look(&h->inside, h->book);
+        look_for_steps(k, h);
         if (atomic_load(&h->book->samples) > 0)
                 add_sites(k, h, t_ns, counts, reads);
 }

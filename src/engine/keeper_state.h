@@ -39,6 +39,7 @@ struct afz_keeping {
         struct afz_held *held[AFZ_KEEPER_BOOKS];
         unsigned books;
         uint64_t looked_ns;      /* the last look; 0: there was none */
+        uint64_t stepped_ns;     /* the look before the first step of any process; 0: none yet */
         uint64_t next_ns;        /* the next; UINT64_MAX: there was no book yet */
         unsigned given, refused; /* books, ever */
         unsigned full;           /* of those that are gone: had no room in a table */

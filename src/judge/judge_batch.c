@@ -19,7 +19,7 @@ static const struct {
         unsigned most; /* parts that a batch can be cut into, and still be one */
 } rule = {
         .share = 0.4,
-        .near = 0.85,
+        .near = 0.8,
         .steps = 3,
         .rises = 0.2,
         .line = 0.1,
@@ -142,9 +142,10 @@ static bool burst_of_pool(const struct afz_case *c, const struct afz_memory_line
                 return false;
         for (unsigned i = 0; i < top.rows; i++) {
                 struct afz_site_row row = top.row[i];
-                row.bytes -= row.early_bytes;
-                if (row.bytes <= 0 ||
-                    !strstr(afz_site_stack(c->flight, row.track->subject.id), "BFCAllocator"))
+                /* Where steps are told as they end, the first one seems to come before them. */
+                if (afz_site_use_of(c->flight, row.track) != AFZ_USE_STEP)
+                        row.bytes -= row.early_bytes;
+                if (row.bytes <= 0 || !afz_site_is_pool(c->flight, row.track))
                         continue;
                 ret->top.row[ret->top.rows++] = row;
                 ret->own += row.bytes;
@@ -170,7 +171,7 @@ static void judge_pool(const struct afz_case *c, const struct afz_memory_line *l
                  "the batch is too large: its steps need %s, %.0f %% of the %s at the peak, which "
                  "TensorFlow keeps for the next step",
                  SIZE(b.own), 100 * b.own / line->peak_bytes, SIZE(line->peak_bytes));
-        afz_verdict_note(v, "it was taken after the first step, and did not grow any more later");
+        afz_verdict_note(v, "it was taken in the first steps, and did not grow any more later");
         afz_verdict_note(v, "what else is there comes to %s", SIZE(b.rest));
         v->from_ms = from_ms;
         v->to_ms = last_ms;
@@ -246,7 +247,7 @@ static double own_of(const struct afz_flight *flight, const struct afz_site_row 
                 return 0;
         if (begun)
                 return row->bytes - row->early_bytes;
-        return use == AFZ_USE_STEP ? row->bytes : 0;
+        return use == AFZ_USE_STEP || use == AFZ_USE_RESULT ? row->bytes : 0;
 }
 
 /* A step's block may be larger than all that was left: it was asked for as a whole, and the run was

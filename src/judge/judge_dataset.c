@@ -68,7 +68,8 @@ struct data {
 enum when { WITH_STEPS, WHILE_LOADING, WITHOUT_CLOCK };
 
 /* What is known to be something else does not count. */
-static bool may_be_data(const struct afz_site_row *row, enum afz_site_use use, enum when when)
+static bool may_be_data(const struct afz_flight *flight, const struct afz_site_row *row,
+                        enum afz_site_use use, enum when when)
 {
         struct afz_where where = {0};
         afz_site_where(row->track, &where);
@@ -76,7 +77,11 @@ static bool may_be_data(const struct afz_site_row *row, enum afz_site_use use, e
         case AFZ_USE_DATA:
         case AFZ_USE_OTHER:
                 return true;
-        case AFZ_USE_STEP: /* a name that says "step" errs, when it was there before all steps */
+        case AFZ_USE_STEP: /* a name that says "step" errs, when it was there before all steps: but
+                              a pool keeps what the first one took, which may be told as it ends */
+                return when == WITH_STEPS && where.line > 0 &&
+                       !afz_site_is_pool(flight, row->track);
+        case AFZ_USE_RESULT:
                 return when == WITH_STEPS && where.line > 0;
         default:
                 return false;
@@ -95,7 +100,7 @@ static bool data_at(const struct afz_flight *flight, uint32_t t_ms, enum when wh
                 enum afz_site_use use = afz_site_use_of(flight, row.track);
                 if (when == WITH_STEPS)
                         row.bytes = row.early_bytes;
-                if (row.bytes <= 0 || !may_be_data(&row, use, when))
+                if (row.bytes <= 0 || !may_be_data(flight, &row, use, when))
                         continue;
                 unsigned at = ret->rows++;
                 for (; at > 0 && ret->row[at - 1].bytes < row.bytes; at--)

@@ -8,6 +8,7 @@
 #include "leak.h"
 #include "leak_kind.h"
 #include "leak_stretch.h"
+#include "memory_line.h"
 #include "work_signs.h"
 
 static const struct {
@@ -22,7 +23,11 @@ static const struct {
         double loads_s;                 /* and that may take longer */
         double named_share;             /* of the growth: what a role must have, to be named */
         double steps;                   /* so many make a figure by the step */
-        double by_pool;                 /* no surer, where a framework's own pool hides the line */
+        double close;       /* of its line: who came so near and ended all the same is looked at, */
+        double close_steps; /* if it made so many steps meanwhile, and kept something of each */
+        double close_age;   /* of those steps: what is alive is so old on the mean */
+        double close_sure;
+        double by_pool; /* no surer, where a framework's own pool hides the line */
 } rule = {
         .stopped = 0.9,
         .stopped_short = 0.75, /* a data set that is built in memory looks the same for seconds */
@@ -39,6 +44,10 @@ static const struct {
         .loads_s = 180,     /* an index, a table: interpreters parse some MB a second */
         .named_share = 0.5,
         .steps = 10,
+        .close = 0.9, /* the guard brakes from about here on */
+        .close_steps = 100,
+        .close_age = 0.25, /* evenly kept: the half; what a step gives back: none */
+        .close_sure = 0.65,
         .by_pool = 0.75,
 };
 
@@ -166,11 +175,11 @@ static void name_line(const struct afz_leak_seen *seen, struct afz_verdict *v)
         if (!seen->has_line)
                 return;
         v->where = line->where;
-        snprintf(v->summary + n, sizeof v->summary - n, ", %s %s",
+        snprintf(v->summary + n, sizeof v->summary - n, ", %s %s%s",
                  line->is_below  ? "allocated below"
                  : line->by_pool ? "likely from"
                                  : "allocated at",
-                 line->name);
+                 line->name, line->in_function ? " and the lines beside it" : "");
         if (line->by_pool) {
                 afz_verdict_note(v,
                                  "TensorFlow's own pool grew: %s of what is seen; who filled it is "
@@ -183,7 +192,10 @@ static void name_line(const struct afz_leak_seen *seen, struct afz_verdict *v)
                          SIZE(bytes / seen->growth.steps));
         afz_verdict_note(v, "of what grew the probe saw %s; %.0f %% of that was allocated %s %s%s",
                          SIZE(bytes / line->share), 100 * line->share,
-                         line->is_below ? "below" : "at", line->name, steps);
+                         line->is_below      ? "below"
+                         : line->in_function ? "in the function around"
+                                             : "at",
+                         line->name, steps);
         if (!line->is_below)
                 note_age(line->row, v);
 }
@@ -273,6 +285,8 @@ static double confidence_of(const struct afz_trend *trend, const struct afz_leak
                                              : rule.longer;
         if (s->met_line)
                 sure = is_short ? rule.stopped_short : rule.stopped;
+        else if (is_short)
+                sure = rule.close_sure;
         if (work < AFZ_WORK_HINTED && trend->lived_s < rule.long_s)
                 sure -= rule.unseen;
         return growth < 0.1 * (double)trend->floor_last ? sure - rule.little : sure;
@@ -320,9 +334,11 @@ static void say(const struct afz_case *c, const struct afz_trend *trend,
         v->from_ms = trend->from_ms;
         v->to_ms = trend->to_ms;
         snprintf(v->summary, sizeof v->summary,
-                 is_short ? "memory grew steadily, by %s, until it was stopped: %s after %s, %s "
-                            "%s%s"
-                          : "memory grows by %s and never comes back: %s after %s, %s %s%s",
+                 is_short && s->met_line ? "memory grew steadily, by %s, until it was stopped: %s "
+                                           "after %s, %s %s%s"
+                 : is_short ? "memory grew steadily, by %s, and was all but full: %s after %s, %s "
+                              "%s%s"
+                            : "memory grows by %s and never comes back: %s after %s, %s %s%s",
                  rate, SIZE(trend->floor_first), LASTS(trend->from_ms - s->from_ms), SIZE(now),
                  live          ? "now"
                  : s->met_line ? "when it was stopped"
@@ -330,7 +346,7 @@ static void say(const struct afz_case *c, const struct afz_trend *trend,
                  c->facts.attempt > 0 ? " of the last attempt" : "");
         say_kind(&seen, kind, trend, v);
         note_forecast(c, trend, v);
-        if (is_short && !kind->no_data)
+        if (is_short && s->met_line && !kind->no_data)
                 afz_verdict_note(v,
                                  "only %s were seen: it might also be data that is built up in "
                                  "memory and would have ended",
@@ -376,6 +392,29 @@ static void say_process(const struct afz_case *c, const struct afz_trend *tree,
         say_kind(&seen, afz_leak_kind_of(&seen), &top, v);
 }
 
+/* It ended by itself, but was all but stopped: of one that keeps something of every step that is
+ * told, too, however short it was seen. */
+static bool came_close(const struct afz_case *c, const struct afz_leak_stretch *s,
+                       struct afz_trend *ret)
+{
+        struct afz_memory_line line = afz_memory_line_of(c);
+        struct afz_leak_seen seen;
+        bool is_short;
+        if (s->met_line || line.peak_bytes < rule.close * line.bytes)
+                return false;
+        struct afz_trend trend =
+                afz_leak_trend_to_line(c, afz_flight_need(c->flight), s, &is_short);
+        if (trend.growth != AFZ_GROWTH_LEAK)
+                return false;
+        afz_leak_see(c->flight, &trend, &seen);
+        if (!seen.has_line || seen.growth.steps < rule.close_steps ||
+            seen.line.bytes < rule.named_share * seen.growth.bytes ||
+            seen.line.row->age_steps < rule.close_age * seen.growth.steps)
+                return false;
+        *ret = trend;
+        return true;
+}
+
 void afz_judge_leak(const struct afz_case *c, struct afz_outcome *ret)
 {
         const struct afz_column *need = afz_flight_need(c->flight);
@@ -389,6 +428,8 @@ void afz_judge_leak(const struct afz_case *c, struct afz_outcome *ret)
                                                live ? AFZ_TREND_LIVE : AFZ_TREND_ENDED);
         if (trend.growth == AFZ_GROWTH_LEAK)
                 say(c, &trend, &s, is_short, ret);
+        else if (!live && came_close(c, &s, &trend))
+                say(c, &trend, &s, true, ret);
         else if (trend.growth == AFZ_GROWTH_UNKNOWN)
                 say_process(c, &trend, &s, ret);
 }

@@ -9,7 +9,8 @@
 
 static const struct {
         double own;   /* of all lines' growth: what one must have */
-        double below; /* the same with all that it calls */
+        double below; /* the same with all that it calls, or with the others of its function */
+        double one;   /* and then by itself, to stand for them */
         double need;  /* of the job's growth, less what malloc holds: what must be seen of it */
         double least; /* of the job's growth in any case */
         double beside_bytes;   /* beside a pool, or between holes: growth that is no chance */
@@ -20,6 +21,7 @@ static const struct {
 } rule = {
         .own = 0.4, /* the largest part, and more than one of three that share evenly; */
         .below = 0.6,
+        .one = 0.2,
         .need = 0.25, /* and what no line is known of must not be nearly all */
         .least = 0.08,
         .beside_bytes = 3 << 20, /* three samples and more of the usual mean */
@@ -117,14 +119,31 @@ static bool find_caller(const struct afz_leak_growth *g, struct afz_leak_line *r
         return false;
 }
 
-/* ---- a pool ---- */
+/* ---- several lines of one function ---- */
 
-/* TensorFlow takes memory in ever larger pieces, and gives it out by itself: who asked for a piece
- * is chance, and need not keep any of it. */
-static bool is_pool(const struct afz_flight *flight, const struct afz_track *site)
+/* Lines that share the growth evenly, as the columns of a table: the largest stands for them. */
+static bool find_function(const struct afz_leak_growth *g, struct afz_leak_line *ret)
 {
-        return strstr(afz_site_stack(flight, site->subject.id), "BFCAllocator") != NULL;
+        const struct afz_site_row *first = &g->sites.row[0];
+        const char *file, *other;
+        size_t n = file_of(first->track, &file);
+        double bytes = 0;
+        if (n == 0 || !first->track->note[0] || first->bytes < rule.one * g->sites.seen_bytes)
+                return false;
+        for (unsigned i = 0; i < g->sites.rows; i++) {
+                const struct afz_track *track = g->sites.row[i].track;
+                if (strcmp(track->note, first->track->note) == 0 && file_of(track, &other) == n &&
+                    strncmp(track->detail, first->track->detail,
+                            (size_t)(file - first->track->detail) + n) == 0)
+                        bytes += g->sites.row[i].bytes;
+        }
+        if (bytes < rule.below * g->sites.seen_bytes || !is_enough(g, bytes))
+                return false;
+        *ret = (struct afz_leak_line){.bytes = bytes, .row = first, .in_function = true};
+        return true;
 }
+
+/* ---- a pool ---- */
 
 /* Some of it stays each time: it is no rest of the last step. */
 static bool stays(const struct afz_site_row *row, uint32_t from_ms, uint32_t to_ms)
@@ -144,26 +163,33 @@ static double kept_at(const struct afz_leak_growth *g, const struct afz_track *s
         return (double)live - (double)early;
 }
 
-static double beside_pool(const struct afz_leak_growth *g, const struct afz_track *line)
+/* Small ones do not come from the pool. */
+static bool is_tensor(const struct afz_flight *flight, const struct afz_track *site)
+{
+        return strstr(afz_site_stack(flight, site->subject.id), "tensorflow::Tensor::") != NULL;
+}
+
+static double beside_pool(const struct afz_leak_growth *g, const struct afz_track *line,
+                          bool tensors)
 {
         const struct afz_track *site;
         double sum = 0;
         for (size_t at = 0; (site = afz_flight_next(g->flight, AFZ_KIND_SITE, &at));)
                 if (strcmp(site->name, line->name) == 0 &&
-                    strcmp(site->detail, line->detail) == 0 && !is_pool(g->flight, site))
+                    strcmp(site->detail, line->detail) == 0 && !afz_site_is_pool(g->flight, site) &&
+                    (!tensors || is_tensor(g->flight, site)))
                         sum += kept_at(g, site);
         return sum > 0 ? sum : 0;
 }
 
-/* A tensor that is kept has objects that are kept with it, and those are not in the pool: the line
- * that keeps most of these. */
-static bool find_beside(const struct afz_leak_growth *g, struct afz_leak_line *ret)
+static bool find_most_beside(const struct afz_leak_growth *g, bool tensors,
+                             struct afz_leak_line *ret)
 {
         const struct afz_site_row *top = NULL;
         double most = 0, all = 0;
         for (unsigned i = 0; i < g->sites.rows; i++) {
                 const struct afz_site_row *row = &g->sites.row[i];
-                double bytes = beside_pool(g, row->track);
+                double bytes = beside_pool(g, row->track, tensors);
                 all += bytes;
                 if (bytes > most && stays(row, g->from_ms, g->to_ms)) {
                         most = bytes;
@@ -174,6 +200,13 @@ static bool find_beside(const struct afz_leak_growth *g, struct afz_leak_line *r
                 return false;
         *ret = (struct afz_leak_line){.bytes = g->sites.row[0].bytes, .row = top, .by_pool = true};
         return true;
+}
+
+/* Who keeps large tensors keeps small ones, too; and a tensor has objects that are kept with it.
+ * Neither is in the pool: the line that keeps most of the first, or else of both. */
+static bool find_beside(const struct afz_leak_growth *g, struct afz_leak_line *ret)
+{
+        return find_most_beside(g, true, ret) || find_most_beside(g, false, ret);
 }
 
 /* ---- lines that did not grow ---- */
@@ -249,8 +282,10 @@ bool afz_leak_line_of(const struct afz_leak_growth *g, struct afz_leak_line *ret
         const struct afz_site_row *first = &g->sites.row[0];
         struct afz_leak_line line = {.bytes = first->bytes, .row = first};
         if (first->bytes >= rule.own * g->sites.seen_bytes && is_enough(g, first->bytes)) {
-                if (is_pool(g->flight, first->track))
+                if (afz_site_is_pool(g->flight, first->track))
                         (void)find_beside(g, &line);
+                name_row(&line);
+        } else if (find_function(g, &line)) {
                 name_row(&line);
         } else if (!find_caller(g, &line)) {
                 return false;

@@ -11,11 +11,13 @@ struct afz_leak_line {
         bool is_python;
         bool by_pool;  /* a framework's own pool grew: this line keeps most of what else stayed */
         bool is_below; /* it did not allocate itself: what it called did */
+        bool in_function;               /* several lines of its function share it; it has most */
         const struct afz_site_row *row; /* the largest site's; with is_below only one of several */
 };
 
-/* The innermost line with enough of it; where several lines share it, the line that called them
- * all. False: none has, or most of what grew was seen by nobody. */
+/* The innermost line with enough of it; where several lines share it, the largest if they are of
+ * one function, or the line that called them all. False: none has, or most of what grew was seen by
+ * nobody. */
 bool afz_leak_line_of(const struct afz_leak_growth *growth, struct afz_leak_line *ret);
 
 /* Where loader workers copy what they share with their parent: the line that allocated most of it,

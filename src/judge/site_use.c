@@ -90,6 +90,7 @@ static const struct {
         {"torch/_tensor.py", "backward", AFZ_USE_STEP},
         {"torch/autograd/graph.py", "_engine_run_backward", AFZ_USE_STEP},
         {"keras/src/layers/layer.py", "__call__", AFZ_USE_STEP},
+        {"tensorflow/python/eager/backprop.py", NULL, AFZ_USE_STEP},
         {"trainer.py", "train_step", AFZ_USE_STEP},
         {"trainer.py", "train_on_batch", AFZ_USE_STEP},
         {"trainer.py", "one_step_on_data", AFZ_USE_STEP},
@@ -214,10 +215,25 @@ static bool is_python(const struct frame *f)
         return (n > 3 && strcmp(f->file + n - 3, ".py") == 0) || f->file[0] == '<';
 }
 
+/* A model has many layers, and so many blocks of one line; a data set has few: to learn, to try,
+ * and to test. And what is small is nobody's buffer. */
+#define LAYERS_LEAST 4
+#define BUFFER_BYTES (8 << 20)
+
+/* Whether a line made many large tensors, as where it makes layers. */
+static bool makes_many(const struct afz_track *site)
+{
+        const struct afz_column *live = afz_track_column(site, AFZ_SITE_LIVE);
+        int64_t bytes, blocks;
+        return afz_column_most(live, 0, UINT32_MAX, &bytes) &&
+               afz_column_most(afz_track_column(site, AFZ_SITE_BLOCKS), 0, UINT32_MAX, &blocks) &&
+               blocks >= LAYERS_LEAST && bytes / blocks >= BUFFER_BYTES;
+}
+
 /* The line that the site is called by, and what called it. In Python, a name says "layer" only of
  * where one is made. */
 static enum afz_site_use by_user(const struct frame *f, const char *rest,
-                                 const struct afz_track *site, bool of_tensorflow)
+                                 const struct afz_track *site, bool of_layers)
 {
         enum afz_site_use use = by_habit(f->function);
         struct frame outer;
@@ -229,12 +245,12 @@ static enum afz_site_use by_user(const struct frame *f, const char *rest,
                 return AFZ_USE_LAYER;
         /* A part of something larger that is made: before Python 3.11 no class is known. And what
          * keeps a tensor of TensorFlow is a layer, whatever it is called: data are arrays, or in a
-         * pipeline. */
+         * pipeline. In torch, one that is made many times is. */
         bool has_outer = next_frame(&rest, site, &outer);
         if (has_outer && by_habit(outer.function) == AFZ_USE_DATA)
                 return AFZ_USE_OTHER;
-        return of_tensorflow || (has_outer && makes_object(outer.function)) ? AFZ_USE_LAYER
-                                                                            : AFZ_USE_OTHER;
+        return of_layers || (has_outer && makes_object(outer.function)) ? AFZ_USE_LAYER
+                                                                        : AFZ_USE_OTHER;
 }
 
 /* Who called that line, and so what it is for. In Python, a layer is told by where it is made. */
@@ -258,16 +274,19 @@ static bool is_import(const char *stack, const struct afz_track *site)
 static enum afz_site_use by_stack(const char *stack, const struct afz_track *site)
 {
         enum afz_site_use use = AFZ_USE_OTHER, otherwise = AFZ_USE_OTHER;
-        bool inner = true;
+        bool inner = true, torch = false;
         struct frame f;
         while (use == AFZ_USE_OTHER && next_frame(&stack, site, &f)) {
                 if (!inner && begins(f.file, "<frozen importlib"))
                         break;
                 if (is_operation(&f))
-                        otherwise = AFZ_USE_STEP;
+                        otherwise = AFZ_USE_RESULT;
+                torch = torch || begins(f.function, "c10::") || begins(f.function, "at::");
                 use = by_library(&f);
                 if (use == AFZ_USE_OTHER && (f.user || !inner))
-                        use = f.user ? by_user(&f, stack, site, otherwise != AFZ_USE_OTHER)
+                        use = f.user ? by_user(&f, stack, site,
+                                               otherwise != AFZ_USE_OTHER ||
+                                                       (torch && makes_many(site)))
                                      : by_caller(&f);
                 inner = inner && !f.user;
         }
@@ -294,6 +313,11 @@ enum afz_site_use afz_site_use_of(const struct afz_flight *flight, const struct 
                 return AFZ_USE_IMPORT;
         enum afz_site_use use = by_stack(stack, site);
         return use == AFZ_USE_OTHER && !strchr(stack, '\n') ? by_others(flight, site) : use;
+}
+
+bool afz_site_is_pool(const struct afz_flight *flight, const struct afz_track *site)
+{
+        return strstr(afz_site_stack(flight, site->subject.id), "BFCAllocator") != NULL;
 }
 
 /* Of all that lines held: what is more than this is not code alone. */

@@ -24,7 +24,9 @@ static void step(Events &events, int number)
 {
         std::vector<double> batch(25000, number);
 
-        events.on_finish([batch] { return batch[0]; }); // the line
+        auto finish = [batch] { return batch[0]; }; // the line
+
+        events.on_finish(std::move(finish));
 }
 
 int main()

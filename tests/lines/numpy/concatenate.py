@@ -15,9 +15,9 @@ class Evaluation:
 rng = np.random.default_rng(3)
 evaluation = Evaluation()
 weights = rng.standard_normal((300, 100)).astype(np.float32)
-for step in range(600):
+for step in range(350):
     batch = rng.standard_normal((800, 300)).astype(np.float32)
     evaluation.add(batch @ weights)
     if step % 10 == 0:
         print(f"batch {step}: {evaluation.predictions.shape}", flush=True)
-    time.sleep(.03)
+    time.sleep(.1)

@@ -10,7 +10,7 @@ async def fetch(number):
 
 
 async def main():
-    for number in range(3000):
+    for number in range(12_000):
         tasks.append(asyncio.ensure_future(fetch(number)))
         await asyncio.sleep(.002)
         if number % 50 == 0:

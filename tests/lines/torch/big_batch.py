@@ -23,6 +23,6 @@ for step in range(14):
     x = torch.randn(batch_size, 20)
     loss = net(x).pow(2).mean()
     optimizer.zero_grad()
-    loss.backward()
+    loss.backward()  # the line: on the way back it is as much again
     optimizer.step()
     print(f"step {step}: {loss.item():.4f}", flush=True)
