@@ -110,6 +110,11 @@ bench: ## measure what Antifreeze itself costs
 	@$(MESON) compile -C $(BUILD) bench-programs
 	@bench/run $(BUILD)
 
+.PHONY: bench-peers
+bench-peers: all ## the probe's cost beside that of memray, heaptrack and Scalene, where they are installed (PEERS="--python ... --job torch")
+	@$(MESON) compile -C $(BUILD) bench-programs
+	@bench/peers.py $(BUILD) $(PEERS)
+
 .PHONY: lines
 lines: all ## run some hundred programs whose lines are known, and count the verdicts and lines that are right (some 40 minutes)
 	@$(MESON) compile -C $(BUILD) antifreeze-probe

@@ -21,7 +21,7 @@ const char *afz_level_name(enum afz_level level); /* "unknown", "ok", "warn", "a
 /* A place in the user's own program. */
 struct afz_where {
         char file[160]; /* "": not known */
-        int32_t line;   /* 0: not known */
+        int32_t line;   /* 0: not known; the file is then the program, its function may be known */
         char function[96];
 };
 
