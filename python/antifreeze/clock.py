@@ -84,6 +84,22 @@ def wait_end(began):
         _tell_wait(perf_counter_ns() - began)
 
 
+def time_next(iterator):
+    """What a class of iterators takes for its next is waiting."""
+    import functools  # who has such a class has it already
+    following = iterator.__next__
+
+    @functools.wraps(following)
+    def __next__(self):
+        began = wait_begin()
+        try:
+            return following(self)
+        finally:
+            wait_end(began)
+
+    iterator.__next__ = __next__
+
+
 def step():
     """A training step begins here."""
     global _own

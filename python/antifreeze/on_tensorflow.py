@@ -58,15 +58,4 @@ def how_applied():
 
 def iterators(module):
     """tensorflow.python.data.ops.iterator_ops: `for batch in dataset`. What fit() waits for is inside its tf.function: unseen."""
-    kind = module.OwnedIterator
-    following = kind.__next__
-
-    @functools.wraps(following)
-    def __next__(self):
-        began = clock.wait_begin()
-        try:
-            return following(self)
-        finally:
-            clock.wait_end(began)
-
-    kind.__next__ = __next__
+    clock.time_next(module.OwnedIterator)

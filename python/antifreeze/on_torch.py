@@ -4,7 +4,6 @@ through here.
 A step begins when an optimizer is called. That is once for several backward passes (gradient accumulation), not at all when
 a GradScaler skips the step, and once however often a closure is called (LBFGS; Lightning has the whole step in one).
 """
-import functools
 import sys
 
 from . import clock
@@ -51,15 +50,4 @@ def how_applied():
 
 def loaders(module):
     """torch.utils.data.dataloader"""
-    base = module._BaseDataLoaderIter
-    following = base.__next__
-
-    @functools.wraps(following)
-    def __next__(self):
-        began = clock.wait_begin()
-        try:
-            return following(self)
-        finally:
-            clock.wait_end(began)
-
-    base.__next__ = __next__
+    clock.time_next(module._BaseDataLoaderIter)
