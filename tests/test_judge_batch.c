@@ -52,6 +52,29 @@ static void as_many_parts_as_it_takes(void **state)
         assert_int_equal(judge(&c).verdicts, 0);
 }
 
+/* In a run of a few looks what is only built up has a high and a low, too: it must be seen to fall.
+ */
+static void what_only_rises_is_none(void **state)
+{
+        static const struct {
+                uint32_t t_ms;
+                double low, high;
+        } look[] = {{STEP_MS + 200, 0, 0.6}, {STEP_MS + 1200, 0.6, 4.9}, {STEP_MS + 2200, 4.9, 9}};
+        (void)state;
+        tell_site(2, "net.py:12 in Net.forward()", "Net.forward", NULL);
+        for (unsigned i = 0; i < AFZ_COUNT_OF(look); i++) {
+                const struct fly_times now = {look[i].t_ms, look[i].t_ms + 1, 1};
+                tell_holds(2, now,
+                           &(struct holds){FLY_GB(look[i].high), 0, 4, FLY_GB(look[i].high),
+                                           FLY_GB(look[i].low)});
+                tell_high(now, look[i].high);
+        }
+        tell_need(9.2);
+        fly_steps(&flight, fly_every(STEP_MS, STEP_MS + 2201, 200), 1);
+        struct afz_case c = a_run(true, 9.2);
+        assert_int_equal(judge(&c).verdicts, 0);
+}
+
 static void who_ended_well_and_low_is_fine(void **state)
 {
         (void)state;
@@ -267,6 +290,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(comes_and_goes),
                 TEST(as_many_parts_as_it_takes),
+                TEST(what_only_rises_is_none),
                 TEST(who_ended_well_and_low_is_fine),
                 TEST(a_small_burst_is_not_it),
                 TEST(what_rises_is_no_batch),

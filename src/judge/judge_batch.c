@@ -15,6 +15,7 @@ static const struct {
         double near;   /* of the line: a peak that is known and stays below is fine */
         int64_t steps; /* before them, things are made that stay */
         double rises;  /* of a step's own: what stays may rise by, from one half to the other */
+        double falls;  /* of what its largest line swings by, what it must be seen to give back */
         double line;   /* of a step's own, what a line must have to be told */
         unsigned most; /* parts that a batch can be cut into, and still be one */
 } rule = {
@@ -22,6 +23,7 @@ static const struct {
         .near = 0.8,
         .steps = 3,
         .rises = 0.2,
+        .falls = 0.5,
         .line = 0.1,
         .most = 64,
 };
@@ -193,6 +195,26 @@ static bool is_level(const struct afz_flight *flight, const struct afz_site_swin
         return late.low_bytes - early.low_bytes <= rule.rises * own;
 }
 
+/* Whether its largest line was seen to fall back after it had risen: in a run of a few looks, what
+ * is only built up has a high and a low, too. */
+static bool is_given_back(const struct afz_site_row *row, const struct afz_site_swing_ask *ask)
+{
+        const struct afz_column *highs = afz_track_column(row->track, AFZ_SITE_HIGH);
+        const struct afz_column *lows = afz_track_column(row->track, AFZ_SITE_LOW);
+        double most = 0;
+        int64_t low;
+        for (size_t i = highs ? afz_column_at(highs, ask->from_ms) : 0; highs && i < highs->count;
+             i++) {
+                const struct afz_point *high = &highs->point[i];
+                if (high->t_ms < ask->to_ms &&
+                    afz_column_least(lows, high->t_ms, high->t_ms + high->span_ms + 1, &low) &&
+                    most - (double)low >= rule.falls * row->bytes)
+                        return true;
+                most = (double)high->most > most ? (double)high->most : most;
+        }
+        return false;
+}
+
 static bool judge_steps(const struct afz_case *c, const struct afz_memory_line *line,
                         const struct afz_column *steps, struct afz_outcome *ret)
 {
@@ -218,7 +240,7 @@ static bool judge_steps(const struct afz_case *c, const struct afz_memory_line *
                 judge_pool(c, line, ask.from_ms, last_ms, ret);
                 return true;
         }
-        if (!is_level(c->flight, &ask, b.own))
+        if (!is_level(c->flight, &ask, b.own) || !is_given_back(&b.top.row[0], &ask))
                 return true;
         struct afz_verdict *v = say(c, line, &b, line->met ? sure.met : sure.close, ret);
         if (!v)

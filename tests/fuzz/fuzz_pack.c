@@ -1,6 +1,7 @@
 /* Any bytes as a pack: what comes out is in order and within bounds, and all of it comes out of a
  * pack that is made of it again. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,8 @@ static void check(const struct afz_flight *f)
         for (size_t i = 0; i < f->marks; i++) {
                 require((unsigned)f->mark[i].kind < AFZ_MARK_COUNT);
                 require(i == 0 || f->mark[i].t_ms >= f->mark[i - 1].t_ms);
-                for (char *c = f->mark[i].text; f->mark[i].kind == AFZ_MARK_STACK && *c; c++)
+                bool lines = f->mark[i].kind == AFZ_MARK_STACK || f->mark[i].kind == AFZ_MARK_SITE;
+                for (char *c = f->mark[i].text; lines && *c; c++)
                         *c = *c == '\n' ? ' ' : *c; /* allowed there */
                 check_text(f->mark[i].text, AFZ_PACK_MARK_CAP);
         }
