@@ -295,7 +295,7 @@ static double to_come(const struct afz_flight *flight, const struct afz_memory_l
         const struct afz_track *site;
         double sum = 0;
         for (size_t at = 0; (site = afz_flight_next(flight, AFZ_KIND_SITE, &at));)
-                if (strcmp(site->name, of->name) == 0 && strcmp(site->detail, of->detail) == 0)
+                if (afz_site_same_line(site, of))
                         sum += not_there_yet(line, site, t_ms < UINT32_MAX ? t_ms + 1 : t_ms);
         return sum;
 }

@@ -66,8 +66,7 @@ static bool is_eager_at(const char *stack, const struct afz_track *site,
                         const struct afz_track *line)
 {
         static const char *const eager[] = {"tensorflow::EagerExecute", "TFE_Py_"};
-        return has_any(stack, eager, AFZ_COUNT_OF(eager)) && strcmp(site->name, line->name) == 0 &&
-               strcmp(site->detail, line->detail) == 0;
+        return has_any(stack, eager, AFZ_COUNT_OF(eager)) && afz_site_same_line(site, line);
 }
 
 void afz_leak_graph_of(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,

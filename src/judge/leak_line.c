@@ -175,8 +175,7 @@ static double beside_pool(const struct afz_leak_growth *g, const struct afz_trac
         const struct afz_track *site;
         double sum = 0;
         for (size_t at = 0; (site = afz_flight_next(g->flight, AFZ_KIND_SITE, &at));)
-                if (strcmp(site->name, line->name) == 0 &&
-                    strcmp(site->detail, line->detail) == 0 && !afz_site_is_pool(g->flight, site) &&
+                if (afz_site_same_line(site, line) && !afz_site_is_pool(g->flight, site) &&
                     (!tensors || is_tensor(g->flight, site)))
                         sum += kept_at(g, site);
         return sum > 0 ? sum : 0;

@@ -43,17 +43,12 @@ static bool high_of(const struct afz_flight *flight, const struct afz_site_swing
         return any;
 }
 
-static bool is_same_line(const struct afz_track *a, const struct afz_track *b)
-{
-        return strcmp(a->name, b->name) == 0 && strcmp(a->detail, b->detail) == 0;
-}
-
 /* Adds to the row of its line; the track of a row is the one that swings most. */
 static size_t add(struct afz_site_row *row, double *top, size_t rows, const struct afz_track *site,
                   double bytes)
 {
         size_t i = 0;
-        while (i < rows && !is_same_line(row[i].track, site))
+        while (i < rows && !afz_site_same_line(row[i].track, site))
                 i++;
         if (i == rows || bytes > top[i]) {
                 row[i].track = site;

@@ -300,8 +300,7 @@ static enum afz_site_use by_others(const struct afz_flight *flight, const struct
         const struct afz_track *other;
         for (size_t at = 0;
              use == AFZ_USE_OTHER && (other = afz_flight_next(flight, AFZ_KIND_SITE, &at));)
-                if (strcmp(other->name, site->name) == 0 &&
-                    strcmp(other->detail, site->detail) == 0)
+                if (afz_site_same_line(other, site))
                         use = by_stack(afz_site_stack(flight, other->subject.id), other);
         return use;
 }

@@ -61,8 +61,7 @@ static bool make_lines(const struct afz_flight *flight, struct lines *ret)
         return ret->line != NULL;
 }
 
-/* Sites of one line are one; those of the same name in another file are not. */
-static bool is_same_line(const struct afz_track *a, const struct afz_track *b)
+bool afz_site_same_line(const struct afz_track *a, const struct afz_track *b)
 {
         return strcmp(a->name, b->name) == 0 && strcmp(a->detail, b->detail) == 0;
 }
@@ -71,7 +70,7 @@ static bool is_same_line(const struct afz_track *a, const struct afz_track *b)
 static struct line *line_of(const struct lines *lines, const struct afz_track *track)
 {
         size_t i = 0;
-        while (i < lines->n && !is_same_line(lines->line[i].row.track, track))
+        while (i < lines->n && !afz_site_same_line(lines->line[i].row.track, track))
                 i++;
         return &lines->line[i];
 }

@@ -65,6 +65,10 @@ enum afz_site_memory afz_site_memory_of(const struct afz_track *site);
  * nothing is set where it is not known. */
 void afz_site_where(const struct afz_track *site, struct afz_where *ret);
 
+/* Whether two sites are one line of the program, reached in two ways. Those of the same name in
+ * another file are not. */
+bool afz_site_same_line(const struct afz_track *a, const struct afz_track *b);
+
 /* The stack of a site, innermost first, a frame a line; "" where it is not known. */
 const char *afz_site_stack(const struct afz_flight *flight, uint64_t id);
 

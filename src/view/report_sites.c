@@ -26,8 +26,7 @@ static double held(const struct afz_flight *flight, const struct afz_track *line
         double sum = 0;
         for (size_t at = 0; (site = afz_flight_next(flight, AFZ_KIND_SITE, &at));) {
                 int64_t bytes;
-                if (strcmp(site->name, line->name) == 0 &&
-                    strcmp(site->detail, line->detail) == 0 &&
+                if (afz_site_same_line(site, line) &&
                     afz_column_last(afz_track_column(site, AFZ_SITE_LIVE), to_ms, &bytes) &&
                     bytes > 0)
                         sum += (double)bytes;
