@@ -343,10 +343,10 @@ def batch():
 for i in range(40):
     step()
     now = batch()
-    time.sleep(.02)  # so that a look finds it filled
+    time.sleep(.1)  # so that a look finds it filled
     del now
     kept.append(bytearray(2_000_000))
-    time.sleep(.1)
+    time.sleep(.02)
 """)
         r = w.run(PYTHON, job)
         check("it ends well", r.returncode == 0, r)
