@@ -243,6 +243,8 @@ def test_left_out():
         full = w.call(ANTIFREEZE, "why", "--verbose").stdout
         check("and why says so", "left out: --no-probe" in full, full)
         check("there are no sites", w.sites() == [])
+        r = w.call(ANTIFREEZE, "export", "--format", "pprof", "-o", "none.pb")
+        check("a profile of none is not written", r.returncode == 2 and "without the probe" in r.stderr, r.stderr)
         r = w.run(PYTHON, "-c", SHOW)
         check("else it is", r.stdout.splitlines()[1] == "True", r.stdout)
 

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct afz_span {
         const char *p;
@@ -24,6 +25,11 @@ struct afz_span {
 static inline bool afz_is_digit(char c)
 {
         return c >= '0' && c <= '9';
+}
+
+static inline bool afz_str_starts(const char *text, const char *with)
+{
+        return strncmp(text, with, strlen(with)) == 0;
 }
 
 #define AFZ_SPAN(literal) ((struct afz_span){(literal), sizeof(literal) - 1})

@@ -66,9 +66,21 @@ static int read_operand(const char *text, struct afz_flight *ret)
         return read_path(ref.dir, ret);
 }
 
+static bool has_sites(const struct afz_flight *flight)
+{
+        for (size_t i = 0; i < flight->tracks; i++)
+                if (flight->track[i].subject.kind == AFZ_KIND_SITE)
+                        return true;
+        return false;
+}
+
 static int write_flight(const struct afz_flight *flight, const struct export_options *options)
 {
         char buf[1 << 16];
+        if (afz_exporters[options->format].of_sites && !has_sites(flight))
+                return afz_fail(AFZ_EXIT_USAGE,
+                                "no line of the program is in this recording: it ran without the "
+                                "probe, or held too little (`antifreeze why -v` says which)");
         bool to_file = options->output && strcmp(options->output, "-") != 0;
         int fd = STDOUT_FILENO;
         if (to_file)

@@ -6,6 +6,7 @@
 
 #include "count_of.h"
 #include "leak_growth.h"
+#include "span.h"
 
 /* An operation counts as one whose results are kept from so much of the growth on, and if it rose
  * in so many of AFZ_SITE_PARTS: what a step needs while it runs may be there at the last look. */
@@ -22,7 +23,7 @@ static bool is_plumbing(const char *frame)
 static bool begins_with_any(const char *frame, const char *const *word, unsigned words)
 {
         for (unsigned i = 0; i < words; i++)
-                if (strncmp(frame, word[i], strlen(word[i])) == 0)
+                if (afz_str_starts(frame, word[i]))
                         return true;
         return false;
 }

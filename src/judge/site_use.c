@@ -105,17 +105,12 @@ static const char *const operation[] = {
         "tensorflow::SingleThreadedExecutorImpl",
 };
 
-static bool begins(const char *text, const char *with)
-{
-        return strncmp(text, with, strlen(with)) == 0;
-}
-
 /* "Net.forward" is "forward"; a C++ name is what it begins with ("tensorflow::data"). */
 static bool is_called(const char *function, const char *name)
 {
         size_t n = strlen(function), k = strlen(name);
         if (strstr(name, "::"))
-                return begins(function, name) || strstr(function, name);
+                return afz_str_starts(function, name) || strstr(function, name);
         return n >= k && strcmp(function + n - k, name) == 0 &&
                (n == k || function[n - k - 1] == '.');
 }
@@ -126,7 +121,7 @@ static bool is_file(const char *file, const char *row)
 {
         size_t n = strlen(file), k = strlen(row);
         if (row[k - 1] == '/')
-                return begins(file, row);
+                return afz_str_starts(file, row);
         return n >= k && strcmp(file + n - k, row) == 0 && strchr(file, '/') &&
                (n == k || file[n - k - 1] == '/');
 }
@@ -266,7 +261,7 @@ static bool is_import(const char *stack, const struct afz_track *site)
 {
         struct frame f;
         while (next_frame(&stack, site, &f) && !f.user)
-                if (begins(f.file, "<frozen importlib"))
+                if (afz_str_starts(f.file, "<frozen importlib"))
                         return true;
         return false;
 }
@@ -277,11 +272,12 @@ static enum afz_site_use by_stack(const char *stack, const struct afz_track *sit
         bool inner = true, torch = false;
         struct frame f;
         while (use == AFZ_USE_OTHER && next_frame(&stack, site, &f)) {
-                if (!inner && begins(f.file, "<frozen importlib"))
+                if (!inner && afz_str_starts(f.file, "<frozen importlib"))
                         break;
                 if (is_operation(&f))
                         otherwise = AFZ_USE_RESULT;
-                torch = torch || begins(f.function, "c10::") || begins(f.function, "at::");
+                torch = torch || afz_str_starts(f.function, "c10::") ||
+                        afz_str_starts(f.function, "at::");
                 use = by_library(&f);
                 if (use == AFZ_USE_OTHER && (f.user || !inner))
                         use = f.user ? by_user(&f, stack, site,

@@ -4,11 +4,7 @@
 #include <string.h>
 
 #include "count_of.h"
-
-static bool starts(const char *text, const char *with)
-{
-        return strncmp(text, with, strlen(with)) == 0;
-}
+#include "span.h"
 
 static const char *base_name(const char *path)
 {
@@ -62,7 +58,7 @@ static bool is_of_library(const char *file)
                 "<eval_with_key>", /* torch.fx */
         };
         for (unsigned i = 0; i < AFZ_COUNT_OF(texts); i++)
-                if (starts(file, texts[i]))
+                if (afz_str_starts(file, texts[i]))
                         return true;
         return has_any(file, folders, AFZ_COUNT_OF(folders));
 }
@@ -80,13 +76,13 @@ static bool is_entry(const char *file)
         if (before < strlen("/bin/") || strncmp(name - strlen("/bin/"), "/bin/", 5) != 0 ||
             strchr(name, '.'))
                 return false;
-        return starts(file, "/usr/") || starts(file, "/opt/") || starts(file, "/bin/") ||
-               has_any(file, folders, AFZ_COUNT_OF(folders));
+        return afz_str_starts(file, "/usr/") || afz_str_starts(file, "/opt/") ||
+               afz_str_starts(file, "/bin/") || has_any(file, folders, AFZ_COUNT_OF(folders));
 }
 
 bool afz_frame_is_start(const char *file)
 {
-        return starts(file, "<frozen runpy") || strcmp(base_name(file), "runpy.py") == 0 ||
+        return afz_str_starts(file, "<frozen runpy") || strcmp(base_name(file), "runpy.py") == 0 ||
                is_entry(file);
 }
 
@@ -105,13 +101,13 @@ size_t afz_frame_package(const char *file)
 
 bool afz_frame_is_import(const char *file)
 {
-        return starts(file, "<frozen importlib") || strstr(file, "/importlib/_bootstrap");
+        return afz_str_starts(file, "<frozen importlib") || strstr(file, "/importlib/_bootstrap");
 }
 
 enum afz_frame_owner afz_frame_owner_python(const char *file)
 {
         /* The interpreter's own: whose code it runs is told by the frames around. "?": nobody's. */
-        if (starts(file, "<frozen ") || afz_frame_is_import(file) || file[0] == '\0' ||
+        if (afz_str_starts(file, "<frozen ") || afz_frame_is_import(file) || file[0] == '\0' ||
             strcmp(file, "?") == 0)
                 return AFZ_FRAME_OF_RUNTIME;
         /* "<string>", "<stdin>" and a notebook's cells are the user's own. */
@@ -134,10 +130,11 @@ static bool is_runtime(const char *name)
                 "[vdso]",      "linux-vdso",
         };
         for (unsigned i = 0; i < AFZ_COUNT_OF(runtime); i++)
-                if (starts(name, runtime[i]))
+                if (afz_str_starts(name, runtime[i]))
                         return true;
         /* "python3.11": the interpreter itself. */
-        return starts(name, "python") && strspn(name + 6, "0123456789.dmtu") == strlen(name + 6);
+        return afz_str_starts(name, "python") &&
+               strspn(name + 6, "0123456789.dmtu") == strlen(name + 6);
 }
 
 /* The standard library's templates are in code of the user's own, and so is what many programs put
@@ -148,10 +145,10 @@ static bool is_around(const char *function)
         for (unsigned i = 0; i < AFZ_COUNT_OF(wraps); i++)
                 if (strcmp(function, wraps[i]) == 0)
                         return true;
-        if (starts(function, "void "))
+        if (afz_str_starts(function, "void "))
                 function += strlen("void ");
-        return starts(function, "std::") || starts(function, "__gnu_cxx::") ||
-               starts(function, "operator new");
+        return afz_str_starts(function, "std::") || afz_str_starts(function, "__gnu_cxx::") ||
+               afz_str_starts(function, "operator new");
 }
 
 enum afz_frame_owner afz_frame_owner_native(const char *module, const char *source,
@@ -161,13 +158,13 @@ enum afz_frame_owner afz_frame_owner_native(const char *module, const char *sour
         const char *name = base_name(module);
         if (name[0] == '\0' || is_runtime(name))
                 return AFZ_FRAME_OF_RUNTIME;
-        if (starts(source, "/usr/include/") || strstr(source, "/include/c++/") ||
+        if (afz_str_starts(source, "/usr/include/") || strstr(source, "/include/c++/") ||
             is_around(function))
                 return AFZ_FRAME_OF_LIBRARY;
         if (strstr(module, "/site-packages/") || strstr(module, "/dist-packages/"))
                 return AFZ_FRAME_OF_LIBRARY;
         for (unsigned i = 0; i < AFZ_COUNT_OF(systems); i++)
-                if (starts(module, systems[i]) && strstr(name, ".so"))
+                if (afz_str_starts(module, systems[i]) && strstr(name, ".so"))
                         return AFZ_FRAME_OF_LIBRARY;
         return AFZ_FRAME_OF_USER;
 }

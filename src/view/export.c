@@ -13,9 +13,9 @@ const struct afz_exporter afz_exporters[] = {
         {"jsonl", afz_export_jsonl},
         {"openmetrics", afz_export_openmetrics},
         {"chrome-trace", afz_export_chrome_trace},
-        {"collapsed", afz_export_collapsed},
-        {"speedscope", afz_export_speedscope},
-        {"pprof", afz_export_pprof},
+        {"collapsed", afz_export_collapsed, .of_sites = true},
+        {"speedscope", afz_export_speedscope, .of_sites = true},
+        {"pprof", afz_export_pprof, .of_sites = true},
         {0},
 };
 

@@ -13,6 +13,7 @@
 struct afz_exporter {
         const char *name; /* as --format has it */
         void (*put)(const struct afz_flight *flight, struct afz_out *out);
+        bool of_sites; /* of what the probe saw, and of nothing else */
 };
 
 /* Ends with a row whose name is NULL; the first is the default. */
