@@ -1,6 +1,8 @@
 /* dataset-in-memory: with a step clock, while it is loaded, and where no clock is known. */
 #include "memory_fixture.h"
 
+#include "site_top.h"
+
 static struct afz_outcome judge(const struct afz_case *c)
 {
         return ask(afz_judge_dataset, c);
@@ -225,6 +227,41 @@ static void flat_without_a_clock(void **state)
         assert_true(o.verdict[0].confidence < 0.75);
 }
 
+/* 2 GiB of texts so short that malloc takes four times that for them. */
+static void what_malloc_adds(void **state)
+{
+        (void)state;
+        tell_site(1, "table.c:7 in load()", "load", NULL);
+        tell_need(8.5);
+        tell_steps();
+        fly_flat(&flight, AFZ_KIND_SITE, 1, AFZ_SITE_LIVE, whole, FLY_GB(2));
+        fly_flat(&flight, AFZ_KIND_SITE, 1, AFZ_SITE_EARLY, whole, FLY_GB(2));
+        fly_flat(&flight, AFZ_KIND_SITE, 1, AFZ_SITE_MEMORY, whole, AFZ_MEMORY_HEAP);
+        struct afz_case c = a_run(false, 8.5);
+        assert_int_equal(judge(&c).verdicts, 0); /* a quarter of it is not most */
+        fly_flat(&flight, AFZ_KIND_INSIDE, 100, AFZ_INSIDE_HEAP_USED, whole, FLY_GB(8));
+        struct afz_outcome o = judge(&c);
+        assert_int_equal(o.verdicts, 1);
+        assert_int_equal(o.verdict[0].where.line, 7);
+        assert_words(o.verdict[0].summary, "8.0G of the 8.5G");
+}
+
+/* Many blocks at a line whose name says nothing, there from the start: by its size alone. */
+static void flat_at_a_line(void **state)
+{
+        (void)state;
+        tell_site(1, "store.py:7 in features()", "features", NULL);
+        tell_need(9);
+        tell_holds(1, whole, &(struct holds){FLY_GB(6), 0, 4000, -1, -1});
+        fly_line(&flight, AFZ_KIND_JOB, 100, AFZ_JOB_CPU, fly_every(0, RUN_MS, 100), 0, 1e9);
+        fly_line(&flight, AFZ_KIND_JOB, 100, AFZ_JOB_WRITE_CALLS, fly_every(0, RUN_MS, 100), 0, 99);
+        struct afz_case c = a_run(false, 9);
+        struct afz_outcome o = judge(&c);
+        assert_int_equal(o.verdicts, 1);
+        assert_int_equal(o.verdict[0].level, AFZ_LEVEL_WARN);
+        assert_true(o.verdict[0].confidence < 0.65);
+}
+
 static void nothing_known_nothing_said(void **state)
 {
         (void)state;
@@ -247,6 +284,7 @@ int main(void)
                 TEST(a_small_one_is_fine),        TEST(other_things_are_not_data),
                 TEST(stopped_while_loading),      TEST(who_rests_does_not_load),
                 TEST(a_leak_or_a_load),           TEST(flat_without_a_clock),
+                TEST(what_malloc_adds),           TEST(flat_at_a_line),
                 TEST(nothing_known_nothing_said),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

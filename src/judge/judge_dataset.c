@@ -24,6 +24,8 @@ static const struct {
         uint32_t early_part; /* without steps: it was there after this part of the run, */
         uint32_t end_part;   /* and still before this part of it was left */
         double stays;        /* of what was loaded, what must still be there when it ends */
+        uint32_t stays_ms;   /* and for so long */
+        double malloc_most; /* times what was asked for, that small blocks take: texts of 8 bytes */
 } rule = {
         .share = 0.5, /* "most of it" */
         .least = 0.3,
@@ -37,6 +39,8 @@ static const struct {
         .early_part = 3,
         .end_part = 4,
         .stays = 0.8,
+        .stays_ms = 10000,
+        .malloc_most = 4,
 };
 
 /* How sure. */
@@ -46,6 +50,7 @@ static const struct {
         double block, loads;      /* it was stopped before any step: one block; files were read */
         double named;             /* likewise, by names alone */
         double flat;              /* no clock; it was loaded, and stayed while it worked */
+        double flat_line;         /* likewise, and nothing but its size says that it is data */
 } sure = {
         .steps = 0.85,
         .steps_most = 0.9,
@@ -54,6 +59,7 @@ static const struct {
         .loads = 0.75,
         .named = 0.7,
         .flat = 0.65,
+        .flat_line = 0.6,
 };
 
 /* The lines that hold data, largest first. */
@@ -88,6 +94,29 @@ static bool may_be_data(const struct afz_flight *flight, const struct afz_site_r
         }
 }
 
+/* How much more small blocks take than was asked for: malloc puts 8 bytes before each and makes it
+ * 32 at least, so a table of short texts is mostly that. By malloc's own sums. */
+static double malloc_factor(const struct afz_flight *flight, const struct afz_site_top *top)
+{
+        double used = 0, small = 0;
+        const struct afz_track *track;
+        for (size_t at = 0; (track = afz_flight_next(flight, AFZ_KIND_INSIDE, &at));) {
+                int64_t heap;
+                if (afz_column_last(afz_track_column(track, AFZ_INSIDE_HEAP_USED), top->t_ms + 1,
+                                    &heap))
+                        used += (double)heap;
+        }
+        for (unsigned i = 0; i < top->rows; i++) {
+                const struct afz_site_row *row = &top->row[i];
+                if (afz_site_memory_of(row->track) != AFZ_MEMORY_HEAP)
+                        continue;
+                small += row->bytes - row->counted_bytes;
+                used -= row->counted_bytes;
+        }
+        double factor = small > 0 ? used / small : 1;
+        return factor < 1 ? 1 : factor > rule.malloc_most ? rule.malloc_most : factor;
+}
+
 static bool data_at(const struct afz_flight *flight, uint32_t t_ms, enum when when,
                     struct data *ret)
 {
@@ -95,11 +124,14 @@ static bool data_at(const struct afz_flight *flight, uint32_t t_ms, enum when wh
         *ret = (struct data){0};
         if (!afz_site_top_at(flight, t_ms, &top))
                 return false;
+        const double factor = malloc_factor(flight, &top);
         for (unsigned i = 0; i < top.rows; i++) {
                 struct afz_site_row row = top.row[i];
                 enum afz_site_use use = afz_site_use_of(flight, row.track);
                 if (when == WITH_STEPS)
                         row.bytes = row.early_bytes;
+                if (row.counted_bytes <= 0 && afz_site_memory_of(row.track) == AFZ_MEMORY_HEAP)
+                        row.bytes *= factor;
                 if (row.bytes <= 0 || !may_be_data(flight, &row, use, when))
                         continue;
                 unsigned at = ret->rows++;
@@ -296,15 +328,18 @@ static void judge_flat(const struct afz_case *c, const struct afz_memory_line *l
                 return;
         end_ms -= (end_ms - start_ms) / rule.end_part; /* who ends gives back */
         if (line->met || afz_leak_said(ret) || !data_at(c->flight, end_ms, WITHOUT_CLOCK, &d) ||
-            !is_most(line, &d) || (!d.named && !is_one_block(line, &d)))
+            !is_most(line, &d))
+                return;
+        bool known = d.named || is_one_block(line, &d);
+        if (!known && d.row[0].bytes < rule.share * (line->peak_bytes - d.code_bytes))
                 return;
         uint32_t there_ms = there_at(c->flight, line->peak_bytes);
         struct afz_trend trend = afz_trend_of(afz_flight_need(c->flight), start_ms, UINT32_MAX);
         if (there_ms > end_ms || there_ms - start_ms > (end_ms - start_ms) / rule.early_part ||
-            trend.growth == AFZ_GROWTH_LEAK || trend.growth == AFZ_GROWTH_UNKNOWN ||
+            end_ms - there_ms < rule.stays_ms || trend.growth == AFZ_GROWTH_LEAK ||
             afz_work_in(c->flight, there_ms, end_ms, &sign) == AFZ_WORK_UNKNOWN)
                 return;
-        struct afz_verdict *v = say(line, &d, sure.flat, ret);
+        struct afz_verdict *v = say(line, &d, known ? sure.flat : sure.flat_line, ret);
         if (!v)
                 return;
         snprintf(v->summary, sizeof v->summary,

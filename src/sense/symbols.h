@@ -10,7 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { AFZ_SYMBOL_INLINES = 8 }; /* of one address; more are left out, the outermost stays */
+/* Of one address; more are left out, the outermost stays. From a vector's memory to the line that
+ * made the vector it is eight and more in C++. */
+enum { AFZ_SYMBOL_INLINES = 32 };
 
 struct afz_symbol {
         char function[128]; /* as it is written where that is known ("ns::load(int)"); "": not */

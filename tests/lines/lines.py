@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs the set of programs under Antifreeze and holds what it says against what is true.
 
-    lines.py ANTIFREEZE [--python PYTHON] [--out FILE] [--resume] [--limit S] [--show aside] [WORD...]
+    lines.py ANTIFREEZE [--python PYTHON] [--out FILE] [--resume] [--jobs N] [--limit S] [--show aside] [WORD...]
 
-A WORD chooses the programs with it in their name; `fast` those of make test, `aside` and `tuned` the two parts. Each is run alone,
-with a budget, in folders of its own; at most S seconds (180). The results go into FILE as JSON (lines.json), after each
+A WORD chooses the programs with it in their name; `fast` those of make test, `aside` and `tuned` the two parts, `second` those that
+were written after the first were known. Each is run alone (or N at a time), with a budget, in folders of its own; at most S seconds (180). The results go into FILE as JSON (lines.json), after each
 program; with --resume, those there are not run again whose source, and the Antifreeze that ran them, is still the same. Of the programs that are set aside only the
 sums are printed, unless --show aside is given. The exit status is 1 where less than 95 % are right.
 """
 import argparse
+import concurrent.futures
 import hashlib
 import json
 import os
@@ -264,7 +265,7 @@ def table(programs, results):
 
 
 def chosen(words):
-    kinds = {"fast": lambda p: p.fast, "aside": lambda p: p.aside, "tuned": lambda p: not p.aside}
+    kinds = {"fast": lambda p: p.fast, "aside": lambda p: p.aside, "tuned": lambda p: not p.aside, "second": lambda p: p.second}
     return [p for p in PROGRAMS if not words or any(kinds[w](p) if w in kinds else w in p.name for w in words)]
 
 
@@ -284,23 +285,30 @@ def keep(path, results, programs):
     os.replace(partly, path)
 
 
+def run_or_say(program, options):
+    try:
+        return run(program, options)
+    except Missing as missing:
+        return {"error": f"left out: no {missing} here"}
+    except Late as late:
+        return {"error": str(late)}
+    except (RuntimeError, subprocess.CalledProcessError, OSError, ValueError) as error:
+        return {"error": f"failed: {error}"}
+
+
 def play(programs, options):
     results = earlier(options.out) if options.resume else {}
-    for number, program in enumerate(programs, 1):
-        sums = digest(program, options.antifreeze)
-        if results.get(program.name, {}).get("digest") != sums or "error" in results[program.name]:
-            if sys.stderr.isatty():
-                print(f"\r[{number} of {len(programs)}] {program.name} ...\033[K\r", end="", file=sys.stderr, flush=True)
-            try:
-                result = run(program, options)
-            except Missing as missing:
-                result = {"error": f"left out: no {missing} here"}
-            except Late as late:
-                result = {"error": str(late)}
-            except (RuntimeError, subprocess.CalledProcessError, OSError, ValueError) as error:
-                result = {"error": f"failed: {error}"}
-            results[program.name] = {"digest": sums, "aside": program.aside, **result}
+    sums = {program.name: digest(program, options.antifreeze) for program in programs}
+    due = [p for p in programs if results.get(p.name, {}).get("digest") != sums[p.name] or "error" in results[p.name]]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        running = {pool.submit(run_or_say, program, options): program for program in due}
+        for number, done in enumerate(concurrent.futures.as_completed(running), 1):
+            program = running[done]
+            results[program.name] = {"digest": sums[program.name], "aside": program.aside, **done.result()}
             keep(options.out, results, PROGRAMS)
+            if sys.stderr.isatty():
+                print(f"\r[{number} of {len(due)}] {program.name}\033[K\r", end="", file=sys.stderr, flush=True)
+    for program in programs:
         if program.aside and options.show != "aside":
             print(f"{program.name:32} {results[program.name].get('error', 'set aside')}", flush=True)
         else:
@@ -315,6 +323,7 @@ def main():
     parser.add_argument("--python", help="an interpreter with NumPy, torch and TensorFlow")
     parser.add_argument("--out", default="lines.json")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="so many at a time, where there are as many cores and the memory")
     parser.add_argument("--limit", type=float, default=180)
     parser.add_argument("--show", choices=["tuned", "aside"], default="tuned")
     parser.add_argument("--keep", help="a folder that the recordings are put into")
