@@ -182,8 +182,12 @@ static void name_line(const struct afz_leak_seen *seen, struct afz_verdict *v)
                  line->name, line->in_function ? " and the lines beside it" : "");
         if (line->by_pool) {
                 afz_verdict_note(v,
-                                 "TensorFlow's own pool grew: %s of what is seen; who filled it is "
-                                 "not told, but of what else stayed, most was made at %s",
+                                 line->asked
+                                         ? "TensorFlow's own pool grew, by %s when this line asked "
+                                           "for memory and it was empty: %s"
+                                         : "TensorFlow's own pool grew: %s of what is seen; who "
+                                           "filled it is not told, but of what else stayed, most "
+                                           "was made at %s",
                                  SIZE(bytes), line->name);
                 return;
         }

@@ -18,6 +18,8 @@ static const struct {
         double beside_age;     /* and be so old on the mean, of the time looked at */
         double shared;         /* of what was there when workers began, less code */
         double small;          /* of what a line holds: at least so much in small blocks */
+        double asked;          /* of a pool's growth: what came when one line asked for memory, */
+        double pieces;         /* in so many pieces: a few may be chance */
 } rule = {
         .own = 0.4, /* the largest part, and more than one of three that share evenly; */
         .below = 0.6,
@@ -29,6 +31,8 @@ static const struct {
         .beside_age = 0.15,      /* what is kept evenly is half as old */
         .shared = 0.4,
         .small = 0.5,
+        .asked = 0.6,
+        .pieces = 4,
 };
 
 /* What is known to lie unused between blocks is nobody's line. */
@@ -201,6 +205,46 @@ static bool find_most_beside(const struct afz_leak_growth *g, bool tensors,
         return true;
 }
 
+/* By how much the pool grew when this line asked; NULL: any. */
+static double pool_grown(const struct afz_leak_growth *g, const struct afz_track *line,
+                         double *ret_pieces)
+{
+        const struct afz_track *site;
+        double sum = 0;
+        *ret_pieces = 0;
+        for (size_t at = 0; (site = afz_flight_next(g->flight, AFZ_KIND_SITE, &at));) {
+                double bytes = afz_site_grown(site, g->from_ms, g->to_ms);
+                int64_t blocks = 0;
+                if (bytes <= 0 || (line && !afz_site_same_line(site, line)) ||
+                    !afz_site_is_pool(g->flight, site))
+                        continue;
+                (void)afz_column_last(afz_track_column(site, AFZ_SITE_BLOCKS), g->to_ms + 1,
+                                      &blocks);
+                sum += bytes;
+                *ret_pieces += (double)blocks;
+        }
+        return sum;
+}
+
+/* What a step gives back serves the next: it is who keeps that finds the pool empty, and most often
+ * asks for more. */
+static bool find_asker(const struct afz_leak_growth *g, struct afz_leak_line *ret)
+{
+        double pieces, all = pool_grown(g, NULL, &pieces);
+        for (unsigned i = 0; i < g->sites.rows; i++) {
+                const struct afz_site_row *row = &g->sites.row[i];
+                struct afz_where where = {0};
+                double bytes = pool_grown(g, row->track, &pieces);
+                afz_site_where(row->track, &where);
+                if (where.line <= 0 || bytes < rule.asked * all || pieces < rule.pieces)
+                        continue;
+                *ret = (struct afz_leak_line){
+                        .bytes = bytes, .row = row, .by_pool = true, .asked = true};
+                return true;
+        }
+        return false;
+}
+
 /* Who keeps large tensors keeps small ones, too; and a tensor has objects that are kept with it.
  * Neither is in the pool: the line that keeps most of the first, or else of both. */
 static bool find_beside(const struct afz_leak_growth *g, struct afz_leak_line *ret)
@@ -282,7 +326,7 @@ bool afz_leak_line_of(const struct afz_leak_growth *g, struct afz_leak_line *ret
         struct afz_leak_line line = {.bytes = first->bytes, .row = first};
         if (first->bytes >= rule.own * g->sites.seen_bytes && is_enough(g, first->bytes)) {
                 if (afz_site_is_pool(g->flight, first->track))
-                        (void)find_beside(g, &line);
+                        (void)(find_asker(g, &line) || find_beside(g, &line));
                 name_row(&line);
         } else if (find_function(g, &line)) {
                 name_row(&line);

@@ -9,7 +9,8 @@ struct afz_leak_line {
         char name[128]; /* "train.py:33 in step()" */
         struct afz_where where;
         bool is_python;
-        bool by_pool;  /* a framework's own pool grew: this line keeps most of what else stayed */
+        bool by_pool;  /* a framework's own pool grew: this line keeps most of what else stayed, */
+        bool asked;    /* or it grew mostly when this line asked for memory */
         bool is_below; /* it did not allocate itself: what it called did */
         bool in_function;               /* several lines of its function share it; it has most */
         const struct afz_site_row *row; /* the largest site's; with is_below only one of several */

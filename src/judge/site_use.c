@@ -151,15 +151,17 @@ static const struct {
         const char *word;
         enum afz_site_use use;
 } habit[] = {
-        {"load", AFZ_USE_DATA},     {"read", AFZ_USE_DATA},    {"data", AFZ_USE_DATA},
-        {"corpus", AFZ_USE_DATA},   {"parse", AFZ_USE_DATA},   {"sample", AFZ_USE_DATA},
-        {"fetch", AFZ_USE_DATA},    {"prepare", AFZ_USE_DATA}, {"preproc", AFZ_USE_DATA},
-        {"image", AFZ_USE_DATA},    {"record", AFZ_USE_DATA},  {"tokeniz", AFZ_USE_DATA},
-        {"replay", AFZ_USE_DATA},   {"weight", AFZ_USE_MODEL}, {"param", AFZ_USE_MODEL},
-        {"optim", AFZ_USE_MODEL},   {"adam", AFZ_USE_MODEL},   {"forward", AFZ_USE_STEP},
-        {"backward", AFZ_USE_STEP}, {"loss", AFZ_USE_STEP},    {"activation", AFZ_USE_STEP},
-        {"grad", AFZ_USE_STEP},     {"step", AFZ_USE_STEP},    {"call", AFZ_USE_STEP},
-        {"layer", AFZ_USE_LAYER},   {"block", AFZ_USE_LAYER},
+        {"load", AFZ_USE_DATA},    {"read", AFZ_USE_DATA},       {"data", AFZ_USE_DATA},
+        {"corpus", AFZ_USE_DATA},  {"parse", AFZ_USE_DATA},      {"sample", AFZ_USE_DATA},
+        {"fetch", AFZ_USE_DATA},   {"prepare", AFZ_USE_DATA},    {"preproc", AFZ_USE_DATA},
+        {"picture", AFZ_USE_DATA}, {"photo", AFZ_USE_DATA},      {"video", AFZ_USE_DATA},
+        {"audio", AFZ_USE_DATA},   {"document", AFZ_USE_DATA},   {"image", AFZ_USE_DATA},
+        {"record", AFZ_USE_DATA},  {"tokeniz", AFZ_USE_DATA},    {"replay", AFZ_USE_DATA},
+        {"weight", AFZ_USE_MODEL}, {"param", AFZ_USE_MODEL},     {"optim", AFZ_USE_MODEL},
+        {"adam", AFZ_USE_MODEL},   {"forward", AFZ_USE_STEP},    {"backward", AFZ_USE_STEP},
+        {"loss", AFZ_USE_STEP},    {"activation", AFZ_USE_STEP}, {"grad", AFZ_USE_STEP},
+        {"step", AFZ_USE_STEP},    {"call", AFZ_USE_STEP},       {"layer", AFZ_USE_LAYER},
+        {"block", AFZ_USE_LAYER},
 };
 
 /* What classes are called that are layers. */
