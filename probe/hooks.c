@@ -128,13 +128,69 @@ static AFZ_COLD void first_free(void *at)
                 real.free(at);
 }
 
+/* ---- a sample, or a large block ---- */
+
+#define CALLER __builtin_return_address(0)
+
+static AFZ_COLD void *no_memory(void)
+{
+        errno = ENOMEM;
+        return NULL;
+}
+
+/* It does not fit; but it may come out of memory that the allocator has kept and that is there
+ * already. */
+static int is_there(size_t size)
+{
+        int saved = errno;
+        void *trial = real.malloc(size);
+        uint64_t fresh = trial ? afz_room_untouched(trial, size) : size;
+        real.free(trial);
+        errno = saved;
+        return fresh < size && afz_room_fits(fresh);
+}
+
+static AFZ_COLD int refuse(size_t size, enum afz_ask how, const void *caller)
+{
+        if (afz_room_grants(size, how, caller) || is_there(size))
+                return 0;
+        afz_room_refused(size);
+        return 1;
+}
+
+static inline int is_refused(size_t size, enum afz_ask how, const void *caller)
+{
+        return AFZ_RARELY(size >= AFZ_ROOM_LEAST) && refuse(size, how, caller);
+}
+
+static AFZ_COLD void *count_block(void *at, size_t size)
+{
+        (void)afz_count_slowly(AFZ_SITE_HEAP, at, size);
+        if (size >= AFZ_ROOM_LEAST)
+                afz_room_add(at, size, size);
+        return at;
+}
+
 /* ---- the hooks ---- */
+
+static AFZ_COLD void *malloc_slowly(size_t size, const void *caller)
+{
+        return is_refused(size, AFZ_ASK_PLAIN, caller) ? no_memory()
+                                                       : count_block(real.malloc(size), size);
+}
 
 AFZ_EXPORT AFZ_HOT void *malloc(size_t size)
 {
         if (afz_count(size))
-                return afz_count_slowly(AFZ_SITE_HEAP, real.malloc(size), size);
+                return malloc_slowly(size, CALLER);
         return real.malloc(size);
+}
+
+static AFZ_COLD void *calloc_slowly(size_t blocks, size_t size, const void *caller)
+{
+        return is_refused(blocks * size, AFZ_ASK_PLAIN, caller)
+                       ? no_memory()
+                       : count_block(real.calloc(blocks, size), blocks * size);
 }
 
 AFZ_EXPORT AFZ_HOT void *calloc(size_t blocks, size_t size)
@@ -145,7 +201,7 @@ AFZ_EXPORT AFZ_HOT void *calloc(size_t blocks, size_t size)
                 return NULL;
         }
         if (afz_count(bytes))
-                return afz_count_slowly(AFZ_SITE_HEAP, real.calloc(blocks, size), bytes);
+                return calloc_slowly(blocks, size, CALLER);
         return real.calloc(blocks, size);
 }
 
@@ -165,10 +221,29 @@ AFZ_EXPORT AFZ_HOT void free(void *at)
                 real.free(at);
 }
 
-static AFZ_COLD void *realloc_slowly(void *at, size_t size)
+static int knows(const void *found)
+{
+        if (!found)
+                afz_hooks_start();
+        return found != NULL;
+}
+
+#define KNOWN(name) (knows((const void *)(uintptr_t)real.name) || real.name)
+
+/* What a block grows by. */
+static size_t growth(void *at, size_t size)
+{
+        size_t had = KNOWN(malloc_usable_size) ? real.malloc_usable_size(at) : size;
+        return size > had ? size - had : 0;
+}
+
+static AFZ_COLD void *realloc_slowly(void *at, size_t size, const void *caller)
 {
         if (is_early(at))
                 return from_early(at, size);
+        size_t grows = size >= AFZ_ROOM_LEAST ? growth(at, size) : 0;
+        if (is_refused(grows, AFZ_ASK_PLAIN, caller))
+                return no_memory();
         struct afz_taken taken = afz_forget(at);
         void *to = real.realloc(at, size);
         if (!to) {
@@ -176,17 +251,19 @@ static AFZ_COLD void *realloc_slowly(void *at, size_t size)
                         afz_remember(at, &taken);
                 return NULL;
         }
-        return afz_count(size) ? afz_count_slowly(AFZ_SITE_HEAP, to, size) : to;
+        if (!afz_count(size))
+                return to;
+        if (grows >= AFZ_ROOM_LEAST)
+                afz_room_add(to, size, grows);
+        return afz_count_slowly(AFZ_SITE_HEAP, to, size);
 }
 
 AFZ_EXPORT AFZ_HOT void *realloc(void *at, size_t size)
 {
         if (!at)
                 return malloc(size);
-        if (afz_may_have(at) || is_early(at))
-                return realloc_slowly(at, size);
-        if (afz_count(size))
-                return afz_count_slowly(AFZ_SITE_HEAP, real.realloc(at, size), size);
+        if (afz_may_have(at) || is_early(at) || afz_count(size))
+                return realloc_slowly(at, size, CALLER);
         return real.realloc(at, size);
 }
 
@@ -202,38 +279,27 @@ AFZ_EXPORT void *reallocarray(void *at, size_t blocks, size_t size)
 
 /* ---- the rarer ones ---- */
 
-static int knows(const void *found)
-{
-        if (!found)
-                afz_hooks_start();
-        return found != NULL;
-}
-
-#define KNOWN(name) (knows((const void *)(uintptr_t)real.name) || real.name)
-
 AFZ_EXPORT int posix_memalign(void **ret, size_t align, size_t size)
 {
+        if (is_refused(size, AFZ_ASK_ALIGNED, CALLER))
+                return ENOMEM;
         int r = KNOWN(posix_memalign) ? real.posix_memalign(ret, align, size) : ENOMEM;
         if (r == 0 && afz_count(size))
-                (void)afz_count_slowly(AFZ_SITE_HEAP, *ret, size);
+                (void)count_block(*ret, size);
         return r;
 }
 
 static void *counted(void *at, size_t size)
 {
-        return afz_count(size) ? afz_count_slowly(AFZ_SITE_HEAP, at, size) : at;
-}
-
-static AFZ_COLD void *no_memory(void)
-{
-        errno = ENOMEM;
-        return NULL;
+        return afz_count(size) ? count_block(at, size) : at;
 }
 
 #define ALIGNED(name)                                                                              \
         AFZ_EXPORT void *name(size_t align, size_t size)                                           \
         {                                                                                          \
-                return KNOWN(name) ? counted(real.name(align, size), size) : no_memory();          \
+                return KNOWN(name) && !is_refused(size, AFZ_ASK_ALIGNED, CALLER)                   \
+                               ? counted(real.name(align, size), size)                             \
+                               : no_memory();                                                      \
         }
 ALIGNED(aligned_alloc)
 ALIGNED(memalign)
@@ -241,7 +307,9 @@ ALIGNED(memalign)
 #define PAGED(name)                                                                                \
         AFZ_EXPORT void *name(size_t size)                                                         \
         {                                                                                          \
-                return KNOWN(name) ? counted(real.name(size), size) : no_memory();                 \
+                return KNOWN(name) && !is_refused(size, AFZ_ASK_ALIGNED, CALLER)                   \
+                               ? counted(real.name(size), size)                                    \
+                               : no_memory();                                                      \
         }
 PAGED(valloc)
 PAGED(pvalloc)

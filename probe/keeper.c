@@ -25,12 +25,13 @@
 #include "probe.h"
 
 enum {
-        HANDOVER_MS = 300, /* that the keeper may take; then the process goes without */
-        SHORT_MS = 20,     /* the same at least, where others have waited in vain */
-        SLOW_S = 5,        /* so lately */
-        MOST_VAIN = 999,   /* of them are counted */
-        RETRY_MS = 5,      /* when it has not come to accepting others yet */
-        SEAL_TURNS = 1000, /* of waiting for threads that are in the probe just now */
+        HANDOVER_MS = 1000, /* that the keeper may take on a machine that is all busy; it is 1 as a
+                               rule. Then the process goes without */
+        SHORT_MS = 20,      /* the same at least, where others have waited in vain */
+        SLOW_S = 5,         /* so lately */
+        MOST_VAIN = 999,    /* of them are counted */
+        RETRY_MS = 5,       /* when it has not come to accepting others yet */
+        SEAL_TURNS = 1000,  /* of waiting for threads that are in the probe just now */
 };
 
 /* In the page that is empty in a child. */
@@ -100,25 +101,30 @@ static int wait_by(int fd, uint64_t until_ns)
         return r == 1 ? 0 : -1;
 }
 
-static int receive_fd(int fd)
+/* The book, and perhaps the room. */
+enum { BOOK, ROOM, FDS };
+
+/* How many came; those that did not are -1. */
+static int receive_fds(int fd, int ret[FDS])
 {
         char byte;
         union {
                 struct cmsghdr head;
-                char room[CMSG_SPACE(sizeof(int))];
+                char room[CMSG_SPACE(FDS * sizeof(int))];
         } control = {0};
         struct iovec data = {.iov_base = &byte, .iov_len = 1};
         struct msghdr message = {.msg_iov = &data,
                                  .msg_iovlen = 1,
                                  .msg_control = &control,
                                  .msg_controllen = sizeof control};
+        ret[BOOK] = ret[ROOM] = -1;
         if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != 1)
-                return -1;
+                return 0;
         const struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-        int got = -1;
-        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-            c->cmsg_len == CMSG_LEN(sizeof got))
-                memcpy(&got, CMSG_DATA(c), sizeof got);
+        int got = 0;
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+                for (; got < FDS && c->cmsg_len >= CMSG_LEN((size_t)(got + 1) * sizeof *ret); got++)
+                        memcpy(&ret[got], CMSG_DATA(c) + (size_t)got * sizeof *ret, sizeof *ret);
         return got;
 }
 
@@ -153,7 +159,7 @@ static int patience_ms(unsigned vain)
         return ms > SHORT_MS ? ms : SHORT_MS;
 }
 
-static int ask_keeper(int fd)
+static int ask_keeper(int fd, int ret[FDS])
 {
         unsigned vain = vain_waits();
         uint64_t until_ns = afz_now_ns() + (uint64_t)patience_ms(vain) * 1000000;
@@ -166,9 +172,9 @@ static int ask_keeper(int fd)
             wait_by(fd, until_ns) < 0) {
                 if (left_ms(until_ns) == 0)
                         say_vain(vain + 1);
-                return -1;
+                return 0;
         }
-        return receive_fd(fd);
+        return receive_fds(fd, ret);
 }
 
 /* By the system call: our own mmap() counts. A file that can shrink under us is refused, as
@@ -196,12 +202,14 @@ static struct afz_book *open_book(void)
         int asks = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (asks < 0)
                 return NULL;
-        int fd = ask_keeper(asks);
+        int fd[FDS], got = ask_keeper(asks, fd);
         close(asks);
-        if (fd < 0)
-                return NULL;
-        book = map_book(fd);
-        close(fd);
+        if (got > BOOK)
+                book = map_book(fd[BOOK]);
+        if (book && got > ROOM)
+                afz_room_open(fd[ROOM]);
+        while (got > 0)
+                close(fd[--got]);
         if (!book)
                 return NULL;
         book->own_pid = (uint32_t)afz_pid();
@@ -283,6 +291,7 @@ static void forked(void)
 {
         if (atomic_load(&afz_book_now)) /* a parent without a book has none to give: ask no more */
                 after_fork();
+        afz_room_forget();
         afz_module_after_fork();
         let_look();
 }
@@ -295,6 +304,7 @@ struct afz_book *afz_book_mine(int *ret_new)
         if (book) { /* a child that was not made by fork(): nobody let go of malloc's locks */
                 afz_heap_leave_out();
                 after_fork();
+                afz_room_forget();
                 afz_module_after_fork();
         }
         int one = 1; /* thread does it, once */

@@ -12,6 +12,8 @@
  *   module.c   what is loaded
  *   stack.c    where the program stands: native frames (unwind.c, cfi.c) and Python's (py.c)
  *   heap.c     how full malloc's heaps are
+ *   room.c     what is refused, because the job has no room for it
+ *   refuse.c   and to whom
  *
  * Everything that a hook calls may run in a signal handler's way, on a small stack, before main(),
  * after fork() and while any lock of libc is held: no stdio, no malloc, no dlsym, no large arrays.
@@ -152,6 +154,9 @@ struct afz_stack {
 };
 void afz_stack_take(struct afz_book *book, enum afz_site_kind kind, struct afz_stack *ret);
 
+/* Whether it runs Python, below whatever else. */
+int afz_stack_has_python(struct afz_book *book);
+
 /* ---- heap.c ---- */
 
 void afz_heap_start(void);     /* once, before main(), where malloc is what the program calls */
@@ -161,6 +166,37 @@ void afz_heap_leave_out(void); /* from here on, in this process and its children
 /* Asks libc how full malloc's heaps are, now and then, and writes it down. Waits for malloc's
  * locks, so not from where the calling thread may hold one. */
 void afz_heap_look(struct afz_book *book);
+
+/* ---- room.c ---- */
+
+enum {
+        AFZ_ROOM_LEAST = 16 << 20
+}; /* smaller ones are neither refused nor reckoned with: a library
+      may not be ready for a no, and they cost nothing this way */
+
+void afz_room_open(int fd); /* with the first book; the descriptor stays the caller's */
+
+/* How memory is asked for: malloc and realloc, with an alignment, from the kernel. */
+enum afz_ask { AFZ_ASK_PLAIN, AFZ_ASK_ALIGNED, AFZ_ASK_MAPPED };
+
+/* Whether so many bytes that are not there yet may be had by who calls from there. Before a no it
+ * waits for the guard's next look, some milliseconds mostly. */
+int afz_room_grants(uint64_t bytes, enum afz_ask how, const void *caller);
+int afz_room_fits(uint64_t bytes);     /* the same, whoever asks, by what is known now */
+void afz_room_refused(uint64_t bytes); /* counts it */
+
+/* How much of a range is not there yet. */
+uint64_t afz_room_untouched(const void *at, uint64_t size);
+
+/* A block that was granted and of which so much is not touched yet; and its end. */
+void afz_room_add(const void *at, uint64_t size, uint64_t untouched);
+void afz_room_gone(uint64_t at);
+void afz_room_forget(void); /* in the child of a fork: these are its parent's */
+
+/* ---- refuse.c ---- */
+
+/* Whether who asks can be told no. armed: by any thread. */
+int afz_refuse_may(struct afz_book *book, int armed, enum afz_ask how, const void *caller);
 
 #pragma GCC visibility pop
 

@@ -420,19 +420,29 @@ static int take_frame(struct afz_py_walk *w, struct afz_book *book, uint64_t at,
         return 1;
 }
 
-unsigned afz_py_frames(struct afz_py_walk *w, struct afz_book *book, uint64_t *ret, unsigned cap)
+/* Its innermost frame; 0: there is none. */
+static uint64_t first_frame(struct afz_py_walk *w, struct afz_book *book)
 {
         uint64_t at, cframe;
-        unsigned n = 0;
         if (!atomic_load(&py.is_on) || !find_state(w, book))
                 return 0;
         at = word(w->state, AFZ_PY_THREAD_FRAME);
-        if (has(AFZ_PY_CFRAME_CURRENT)) {
-                if (!fetch(w, at + py.place.layout.at[AFZ_PY_CFRAME_CURRENT], &cframe,
-                           sizeof cframe))
-                        return 0;
-                at = cframe;
-        }
+        if (!has(AFZ_PY_CFRAME_CURRENT))
+                return at;
+        return fetch(w, at + py.place.layout.at[AFZ_PY_CFRAME_CURRENT], &cframe, sizeof cframe)
+                       ? cframe
+                       : 0;
+}
+
+int afz_py_runs(struct afz_py_walk *w, struct afz_book *book)
+{
+        return first_frame(w, book) != 0;
+}
+
+unsigned afz_py_frames(struct afz_py_walk *w, struct afz_book *book, uint64_t *ret, unsigned cap)
+{
+        uint64_t at = first_frame(w, book);
+        unsigned n = 0;
         for (unsigned steps = 0; at != 0 && n < cap && steps < MOST_STEPS; steps++) {
                 uint64_t back = 0;
                 int r = take_frame(w, book, at, &ret[n], &back);

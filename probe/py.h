@@ -43,6 +43,9 @@ void afz_py_new_book(
 /* Whether an address lies in the interpreter's own code. */
 int afz_py_has_code(uint64_t pc);
 
+/* Whether the calling thread runs Python, below whatever else. */
+int afz_py_runs(struct afz_py_walk *w, struct afz_book *book);
+
 /* Innermost first; how many. 0: this thread runs no Python. */
 unsigned afz_py_frames(struct afz_py_walk *w, struct afz_book *book, uint64_t *ret, unsigned cap);
 

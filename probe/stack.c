@@ -119,3 +119,13 @@ __attribute__((noinline)) void afz_stack_take(struct afz_book *book, enum afz_si
         ret->in_handler = p->unwind.in_handler;
         atomic_store_explicit(&p->taken, 0, memory_order_release);
 }
+
+int afz_stack_has_python(struct afz_book *book)
+{
+        struct place *p = borrow();
+        if (!p)
+                return 0;
+        int has = afz_py_runs(&p->py, book);
+        atomic_store_explicit(&p->taken, 0, memory_order_release);
+        return has;
+}

@@ -1,4 +1,6 @@
-/* What a training loop tells of itself: its steps, and what it waited for data. */
+/* What a training loop tells of itself: its steps, what it waited for data, and figures. */
+#include <string.h>
+
 #include "antifreeze/step.h"
 #include "hooks.h"
 
@@ -24,4 +26,23 @@ AFZ_EXPORT void antifreeze_wait(uint64_t ns)
         struct afz_book *book = afz_book_seen();
         if (book && afz_book_is_mine())
                 atomic_fetch_add_explicit(&book->wait_ns, ns, memory_order_relaxed);
+}
+
+/* Names and numbers are one build's: whoever asks by name need not be of it. */
+AFZ_EXPORT int antifreeze_told(const char *name)
+{
+#define NAME(id, text) [AFZ_TOLD_##id] = text,
+        static const char *const names[AFZ_TOLD_COUNT] = {AFZ_TOLD_LIST(NAME)};
+#undef NAME
+        for (int i = 0; name && i < AFZ_TOLD_COUNT; i++)
+                if (strcmp(names[i], name) == 0)
+                        return i;
+        return -1;
+}
+
+AFZ_EXPORT void antifreeze_tell(int which, uint64_t value)
+{
+        struct afz_book *book = afz_book_seen();
+        if (book && afz_book_is_mine() && which >= 0 && which < AFZ_TOLD_COUNT)
+                atomic_store_explicit(&book->told[which], value + 1, memory_order_relaxed);
 }

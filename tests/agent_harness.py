@@ -38,7 +38,7 @@ class Harness:
             env = self.environment(env)
             if agent:
                 env["PYTHONPATH"] = ":".join(filter(None, [self.agent, env.get("PYTHONPATH")]))
-            for _ in range(5):  # the probe waits 300 ms for a book, which may be too little on a busy machine
+            for _ in range(5):  # the probe waits 1 s for a book, which may be too little on a busy machine
                 r = subprocess.run([self.keeper, self.probe, own + "/s", *command], env=env, cwd=folder or own, text=True,
                                    capture_output=True, timeout=PATIENCE, check=True, stdin=subprocess.DEVNULL)
                 told = json.loads(r.stdout)

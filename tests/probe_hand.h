@@ -53,22 +53,25 @@ static inline void hand_seal(int fd)
         (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 }
 
-static inline void hand_send(int to, int fd)
+/* room: -1: none goes with it. */
+static inline void hand_send(int to, int fd, int room)
 {
         char byte = 1;
+        const int both[] = {fd, room};
+        size_t size = room < 0 ? sizeof fd : sizeof both;
         union {
                 struct cmsghdr head;
-                char room[CMSG_SPACE(sizeof(int))];
+                char room[CMSG_SPACE(2 * sizeof(int))];
         } control = {0};
         struct iovec data = {&byte, 1};
         struct msghdr message = {.msg_iov = &data,
                                  .msg_iovlen = 1,
                                  .msg_control = &control,
-                                 .msg_controllen = sizeof control};
+                                 .msg_controllen = CMSG_SPACE(size)};
         control.head.cmsg_level = SOL_SOCKET;
         control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
+        control.head.cmsg_len = CMSG_LEN(size);
+        memcpy(CMSG_DATA(&control.head), both, size);
         (void)sendmsg(to, &message, MSG_NOSIGNAL);
 }
 

@@ -2,17 +2,20 @@
  * what is in them as JSON when the command has ended.
  *
  * usage: probe_keeper [-m MEAN_BYTES] [-s SEED] [-b hang|refuse|short|unsealed] [-p OTHER.so] [-r]
- *                     PROBE.so SOCKET CMD...
+ *                     [-l LINE_BYTES] [-L good|blind|unsealed|short|old] PROBE.so SOCKET CMD...
  *
  * Its exit status is 0; how CMD ended is in "status". -b: a keeper that does not do as it should.
- * -p: a library that is preloaded behind the probe. -r: for more processes than it has room for;
- * all but the first are checked and let go when they end ("ended", "faults"). */
+ * -l: what all processes together may have touched, as the guard tells it (struct afz_room); -L:
+ * how well it does: blind, it looks once and never again; old, the page is another version's. -p: a
+ * library that is preloaded behind the probe. -r: for more processes than it has room for; all but
+ * the first are checked and let go when they end ("ended", "faults"). */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +31,11 @@ static struct {
         const char *bad, *behind;
         int recycles;
         unsigned ended, opened, faults; /* of -r: books that were let go */
-} keeper = {.mean_bytes = 1 << 20, .bad = "", .behind = ""};
+        uint64_t line_bytes;            /* -l; 0: nothing is refused */
+        const char *looks;              /* -L */
+        struct afz_room *room;
+        int room_fd;
+} keeper = {.mean_bytes = 1 << 20, .bad = "", .behind = "", .looks = "good", .room_fd = -1};
 
 static int make_book(uint32_t pid, const struct afz_book_wish *wish)
 {
@@ -62,7 +69,7 @@ static void serve(int listener)
         if (fd >= 0 && strcmp(keeper.bad, "refuse") != 0)
                 book = make_book(pid, &wish);
         if (book >= 0) {
-                hand_send(fd, book);
+                hand_send(fd, book, keeper.room_fd);
                 close(book);
         }
         if (fd >= 0)
@@ -92,6 +99,60 @@ static void look(void)
                 (void)munmap(b, AFZ_BOOK_BYTES);
                 keeper.book[i] = NULL;
         }
+}
+
+/* ---- the room ---- */
+
+static uint64_t boottime_ns(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_BOOTTIME, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What is there of a process, without files. */
+static uint64_t touched_by(uint32_t pid)
+{
+        char path[64];
+        unsigned long long size, all = 0, files = 0;
+        snprintf(path, sizeof path, "/proc/%u/statm", pid);
+        FILE *f = fopen(path, "re");
+        if (f && fscanf(f, "%llu %llu %llu", &size, &all, &files) != 3)
+                all = files = 0;
+        if (f)
+                fclose(f);
+        return (all - files) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* As the guard does. */
+static void look_at_room(void)
+{
+        uint64_t began = boottime_ns(), touched = 0;
+        if (!keeper.room || (strcmp(keeper.looks, "blind") == 0 && keeper.room->looks > 0))
+                return;
+        for (int i = 0; i < BOOKS; i++)
+                if (keeper.book[i])
+                        touched += touched_by(keeper.book[i]->pid);
+        atomic_store(&keeper.room->room_bytes,
+                     touched < keeper.line_bytes ? keeper.line_bytes - touched : 0);
+        atomic_store(&keeper.room->looked_ns, began);
+        atomic_fetch_add(&keeper.room->looks, 1);
+}
+
+static void open_room(void)
+{
+        size_t size = strcmp(keeper.looks, "short") == 0 ? 512 : AFZ_ROOM_BYTES;
+        keeper.room_fd = memfd_create("room", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (keeper.room_fd < 0 || ftruncate(keeper.room_fd, (off_t)size) < 0)
+                return;
+        void *room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, keeper.room_fd, 0);
+        if (room == MAP_FAILED)
+                return;
+        keeper.room = room;
+        keeper.room->magic = AFZ_ROOM_MAGIC + (strcmp(keeper.looks, "old") == 0);
+        if (strcmp(keeper.looks, "unsealed") != 0)
+                hand_seal(keeper.room_fd);
+        look_at_room();
 }
 
 /* ---- printing ---- */
@@ -164,6 +225,22 @@ static void print_modules(const struct afz_book *b)
         printf("],");
 }
 
+static void print_told(const struct afz_book *b)
+{
+#define NAME(id, text) [AFZ_TOLD_##id] = text,
+        static const char *const names[AFZ_TOLD_COUNT] = {AFZ_TOLD_LIST(NAME)};
+#undef NAME
+        const char *comma = "";
+        printf("\"told\":{");
+        for (int i = 0; i < AFZ_TOLD_COUNT; i++) {
+                if (b->told[i] == 0)
+                        continue;
+                printf("%s\"%s\":%llu", comma, names[i], (unsigned long long)b->told[i] - 1);
+                comma = ",";
+        }
+        printf("},");
+}
+
 static void print_book(int index)
 {
         const struct afz_book *b = keeper.book[index];
@@ -197,6 +274,9 @@ static void print_book(int index)
         NUMBER("heap_ns", b->heap_ns);
         NUMBER("opened_ns", b->opened_ns);
         NUMBER("used_sites", b->sites);
+        NUMBER("refused", b->refused);
+        NUMBER("refused_bytes", b->refused_bytes);
+        print_told(b);
         print_modules(b);
         printf("\"sites\":[");
         for (unsigned i = 0; i < AFZ_BOOK_SITES; i++) {
@@ -229,7 +309,7 @@ static pid_t start(const char *probe, const char *path, char **command)
 static int usage(void)
 {
         fprintf(stderr, "usage: probe_keeper [-m MEAN_BYTES] [-s SEED] [-b HOW] [-p OTHER.so] [-r] "
-                        "PROBE.so SOCKET CMD...\n");
+                        "[-l LINE_BYTES] [-L HOW] PROBE.so SOCKET CMD...\n");
         return 2;
 }
 
@@ -238,7 +318,7 @@ int main(int argc, char **argv)
         int c, status = 0;
         unsigned turn = 0;
         struct timespec began, ended;
-        while ((c = getopt(argc, argv, "+m:s:b:p:r")) != -1) {
+        while ((c = getopt(argc, argv, "+m:s:b:p:l:L:r")) != -1) {
                 if (c == 'm')
                         keeper.mean_bytes = strtoull(optarg, NULL, 10);
                 else if (c == 's')
@@ -247,6 +327,10 @@ int main(int argc, char **argv)
                         keeper.bad = optarg;
                 else if (c == 'p')
                         keeper.behind = optarg;
+                else if (c == 'l')
+                        keeper.line_bytes = strtoull(optarg, NULL, 10);
+                else if (c == 'L')
+                        keeper.looks = optarg;
                 else if (c == 'r')
                         keeper.recycles = 1;
                 else
@@ -259,12 +343,15 @@ int main(int argc, char **argv)
                 fprintf(stderr, "probe_keeper: %s: %s\n", argv[optind + 1], strerror(errno));
                 return 1;
         }
+        if (keeper.line_bytes > 0)
+                open_room();
         clock_gettime(CLOCK_MONOTONIC, &began);
         pid_t pid = start(argv[optind], argv[optind + 1], argv + optind + 2);
         while (waitpid(pid, &status, WNOHANG) == 0) {
                 struct pollfd p = {.fd = listener, .events = POLLIN};
                 if (poll(&p, 1, 5) > 0)
                         serve(listener);
+                look_at_room();
                 if (turn++ % 16 == 0)
                         look();
         }

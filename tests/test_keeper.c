@@ -13,6 +13,7 @@
 #include "flight_file.h"
 #include "keeper.h"
 #include "keeper_ask.h"
+#include "keeper_room.h"
 #include "recorder.h"
 #include "run_fixture.h"
 #include "site_top.h"
@@ -28,16 +29,22 @@ struct bench {
         char path[108];
 };
 
-static void open_bench(struct bench *b)
+static void open_bench_with(struct bench *b, bool refuses)
 {
         char cmd[] = "cmd", cwd[] = "/", git[] = "";
         struct afz_flight_head head = {.run = "r", .host = "h", .cmd = cmd, .cwd = cwd, .git = git};
-        const struct afz_keeper_size size = {.ram_bytes = MEGA << 10, .budget_bytes = MEGA << 10};
+        const struct afz_keeper_plan plan = {
+                .ram_bytes = MEGA << 10, .budget_bytes = MEGA << 10, .refuses = refuses};
         start(at("d"), &b->run);
         assert_int_equal(afz_recorder_start(&b->run, &head, &b->recorder), 0);
         afz_recorder_go(b->recorder, AFZ_TIER_NONE);
         snprintf(b->path, sizeof b->path, "%s", at("k.probe"));
-        assert_int_equal(afz_keeper_start(b->path, &size, b->recorder, &b->keeper), 0);
+        assert_int_equal(afz_keeper_start(b->path, &plan, b->recorder, &b->keeper), 0);
+}
+
+static void open_bench(struct bench *b)
+{
+        open_bench_with(b, false);
 }
 
 static void close_bench(struct bench *b, struct afz_flight *ret)
@@ -62,13 +69,13 @@ static int say(const struct bench *b, const void *packet, size_t bytes)
         return fd;
 }
 
-/* As a probe does. */
-static struct afz_book *get_book(const struct bench *b)
+/* As a probe does. *ret_room: -1 where none came. */
+static struct afz_book *get_book_and_room(const struct bench *b, int *ret_room)
 {
         const struct afz_book_wish wish = {AFZ_BOOK_MAGIC, AFZ_BOOK_VERSION, 1, "train\033.py"};
         union {
                 struct cmsghdr head;
-                char room[CMSG_SPACE(sizeof(int))];
+                char room[CMSG_SPACE(2 * sizeof(int))];
         } beside;
         char byte;
         struct iovec data = {&byte, 1};
@@ -76,15 +83,26 @@ static struct afz_book *get_book(const struct bench *b)
                            .msg_iovlen = 1,
                            .msg_control = &beside,
                            .msg_controllen = sizeof beside};
-        int fd = say(b, &wish, sizeof wish), memory;
+        int fd = say(b, &wish, sizeof wish), memory, got[2] = {-1, -1};
         assert_int_equal(recvmsg(fd, &m, MSG_CMSG_CLOEXEC), 1);
-        assert_int_equal(m.msg_controllen, CMSG_SPACE(sizeof memory));
-        memcpy(&memory, CMSG_DATA(&beside.head), sizeof memory);
+        assert_true(beside.head.cmsg_len == CMSG_LEN(sizeof memory) ||
+                    beside.head.cmsg_len == CMSG_LEN(sizeof got));
+        memcpy(got, CMSG_DATA(&beside.head), beside.head.cmsg_len - CMSG_LEN(0));
+        memory = got[0];
+        *ret_room = got[1];
         struct afz_book *book =
                 mmap(NULL, AFZ_BOOK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
         assert_true(book != MAP_FAILED);
         close(memory);
         close(fd);
+        return book;
+}
+
+static struct afz_book *get_book(const struct bench *b)
+{
+        int room;
+        struct afz_book *book = get_book_and_room(b, &room);
+        assert_int_equal(room, -1);
         return book;
 }
 
@@ -235,6 +253,121 @@ static void test_a_step_between_looks(void **state)
         munmap(book, AFZ_BOOK_BYTES);
 }
 
+/* What a framework told goes under its own name; what it did not tell is absent. */
+static void test_told(void **state)
+{
+        struct bench b;
+        struct afz_flight flight;
+        (void)state;
+#define SAME(id, text) assert_string_equal(afz_metric_info(AFZ_INSIDE_##id)->name, text);
+        AFZ_TOLD_LIST(SAME)
+#undef SAME
+        open_bench(&b);
+        struct afz_book *book = get_book(&b);
+        book->told[AFZ_TOLD_PHASE] = 2 + 1; /* in the book it is one more */
+        book->told[AFZ_TOLD_PARAMETERS] = 30 * MEGA + 1;
+        book->told[AFZ_TOLD_SAVED_STEP] = 0 + 1;
+        book->told[AFZ_TOLD_OOMS] = 4 + 1;
+        book->told[AFZ_TOLD_SPLITS] = UINT64_MAX; /* no sense */
+        book->refused = 2;
+        book->refused_bytes = 50 * MEGA;
+        look(&b);
+        book->told[AFZ_TOLD_PHASE] = 3 + 1;
+        book->told[AFZ_TOLD_OOMS] = 1 + 1;   /* what is counted does not run back */
+        book->told[AFZ_TOLD_SAVED_STEP] = 0; /* taken back */
+        look(&b);
+        close_bench(&b, &flight);
+        assert_int_equal(most(&flight, AFZ_INSIDE_PHASE), 3);
+        assert_int_equal(most(&flight, AFZ_INSIDE_PARAMETERS), 30 * MEGA);
+        assert_int_equal(most(&flight, AFZ_INSIDE_SAVED_STEP), 0);
+        assert_int_equal(most(&flight, AFZ_INSIDE_REFUSED), 2);
+        assert_int_equal(most(&flight, AFZ_INSIDE_REFUSED_BYTES), 50 * MEGA);
+        const struct afz_track *inside = afz_flight_one(&flight, AFZ_KIND_INSIDE);
+        assert_non_null(inside); /* though it has no steps, and is small */
+        int64_t ooms = 0;
+        assert_true(afz_column_last(afz_track_column(inside, AFZ_INSIDE_OOMS), UINT32_MAX, &ooms));
+        assert_int_equal(ooms, 4);
+        assert_null(afz_track_column(inside, AFZ_INSIDE_SPLITS));
+        assert_null(afz_track_column(inside, AFZ_INSIDE_GRADIENTS));
+        afz_flight_done(&flight);
+        munmap(book, AFZ_BOOK_BYTES);
+}
+
+/* ---- the room ---- */
+
+static void test_room(void **state)
+{
+        struct bench b;
+        struct afz_flight flight;
+        int fd;
+        (void)state;
+        open_bench_with(&b, true);
+        struct afz_room *ours = afz_keeper_room(b.keeper);
+        assert_non_null(ours);
+        struct afz_book *book = get_book_and_room(&b, &fd);
+        assert_true(fd >= 0);
+        const struct afz_room *room = mmap(NULL, AFZ_ROOM_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+        assert_true(room != MAP_FAILED);
+        assert_true(room->magic == AFZ_ROOM_MAGIC);
+        assert_true(room->room_bytes == AFZ_ROOM_ALL); /* before the first look */
+        afz_keeper_room_write(ours, 77, 5 * MEGA);
+        assert_int_equal(room->room_bytes, 5 * MEGA);
+        assert_int_equal(room->looked_ns, 77);
+        assert_int_equal(room->looks, 1);
+        /* The job can only read it. */
+        assert_true(mmap(NULL, AFZ_ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) ==
+                    MAP_FAILED);
+        assert_true(mprotect((void *)(uintptr_t)room, AFZ_ROOM_BYTES, PROT_READ | PROT_WRITE) < 0);
+        assert_true(pwrite(fd, "x", 1, 0) < 0);
+        assert_true(ftruncate(fd, 0) < 0);
+        close(fd);
+        close_bench(&b, &flight);
+        assert_int_equal(room->room_bytes, 5 * MEGA); /* it is there without us */
+        munmap((void *)(uintptr_t)room, AFZ_ROOM_BYTES);
+        munmap(book, AFZ_BOOK_BYTES);
+        afz_flight_done(&flight);
+        afz_keeper_room_write(NULL, 1, 1);
+        assert_null(afz_keeper_room(NULL));
+}
+
+static void test_room_left(void **state)
+{
+        const struct afz_lines lines = {.act_bytes = 900 * MEGA,
+                                        .stop_bytes = 980 * MEGA,
+                                        .hard_bytes = 1000 * MEGA,
+                                        .low_bytes = 200 * MEGA,
+                                        .slow_bytes = UINT64_MAX};
+        static const struct {
+                uint64_t need, available, swap_free; /* in MEGA; 0: not known */
+                enum afz_stage stage;
+                uint64_t left;
+        } row[] = {
+                {500, 8000, 0, AFZ_STAGE_CALM, 440},
+                {500, 0, 0, AFZ_STAGE_CALM, 440},
+                {500, 300, 0, AFZ_STAGE_CALM, 100}, /* the machine runs short first */
+                {500, 300, 250, AFZ_STAGE_CALM, 350},
+                {500, 100, 0, AFZ_STAGE_CALM, 0},
+                {930, 8000, 0, AFZ_STAGE_OVER, 10},
+                {940, 8000, 0, AFZ_STAGE_OVER, 0},
+                {1500, 8000, 0, AFZ_STAGE_OVER, 0},
+                {940, 8000, 0, AFZ_STAGE_ASKED, 40}, /* to save with */
+                {985, 8000, 0, AFZ_STAGE_TERMINATED, 0},
+        };
+        (void)state;
+        for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
+                struct afz_pulse pulse = {0};
+                afz_pulse_set(&pulse, AFZ_PULSE_NEED, row[i].need * MEGA);
+                if (row[i].available > 0)
+                        afz_pulse_set(&pulse, AFZ_PULSE_AVAILABLE, row[i].available * MEGA);
+                if (row[i].swap_free > 0)
+                        afz_pulse_set(&pulse, AFZ_PULSE_SWAP_FREE, row[i].swap_free * MEGA);
+                assert_int_equal(afz_keeper_room_left(&lines, &pulse, row[i].stage),
+                                 row[i].left * MEGA);
+        }
+        const struct afz_pulse nothing = {0};
+        assert_true(afz_keeper_room_left(&lines, &nothing, AFZ_STAGE_CALM) == AFZ_ROOM_ALL);
+}
+
 /* Packets that nobody sends get a hang-up, and all others still what they ask for. */
 static void test_hostile_packets(void **state)
 {
@@ -280,6 +413,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_a_look, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_hostile_packets, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_told, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_room, setup, teardown),
+                cmocka_unit_test(test_room_left),
                 cmocka_unit_test_setup_teardown(test_a_worker, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_a_step_between_looks, setup, teardown),
                 cmocka_unit_test(test_none),

@@ -300,9 +300,32 @@ static void test_socket_path(void **state)
         assert_int_equal(afz_keeper_ask("", 10, &a), -ENOENT);
 }
 
+/* What processes tell is added up; what none told is 0. */
+static void what_it_is_for(void **state)
+{
+        struct afz_keeper_answer a = {0};
+        uint64_t told[AFZ_TOLD_COUNT];
+        (void)state;
+        for (unsigned i = 0; i < AFZ_TOLD_COUNT; i++)
+                told[i] = AFZ_TOLD_NOT;
+        afz_keeper_answer_told(told, &a);
+        assert_int_equal(a.use[0].parameters + a.use[1].activations + a.batch_count, 0);
+        told[AFZ_TOLD_PARAMETERS] = 100;
+        told[AFZ_TOLD_GPU_ACTIVATIONS] = 7;
+        told[AFZ_TOLD_BATCH] = 64;
+        told[AFZ_TOLD_MICRO] = 16;
+        afz_keeper_answer_told(told, &a);
+        afz_keeper_answer_told(told, &a); /* two ranks */
+        assert_int_equal(a.use[0].parameters, 200);
+        assert_int_equal(a.use[1].activations, 14);
+        assert_int_equal(a.batch_count, 64);
+        assert_int_equal(a.micro_count, 16);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_it_is_for),
                 BOOK_TEST(test_one_site_for_all),
                 BOOK_TEST(test_names),
                 BOOK_TEST(test_lines),

@@ -27,7 +27,7 @@ PATIENCE = 120  # seconds that one program may take on a busy machine; a deadloc
 
 def run(*command, bad=None, **how):
     """What the keeper prints, with what the program said to stderr. On a busy machine a program may go without a book, as
-    it waits for the keeper no longer than 300 ms: then again."""
+    it waits for the keeper no longer than 1 s: then again."""
     for _ in range(5):
         answer = run_once(*command, bad=bad, **how)
         if bad or answer["books"] and answer["books"][0]["state"] != NEW:

@@ -101,7 +101,7 @@ static void clear(struct hold *h)
 static void *churn(void *data)
 {
         struct hold *h = data;
-        (void)!nice(19); /* of this thread: the keeper has 300 ms to answer who forks */
+        (void)!nice(19); /* of this thread: the keeper has 1 s to answer who forks */
         for (unsigned i = 1; !atomic_load_explicit(&stop, memory_order_relaxed); i++) {
                 turn(h, next_random(&h->seed) % DEEPEST);
                 if (i % PAUSE_TURNS == 0)
@@ -184,7 +184,7 @@ static void serve(int listener)
                         continue;
                 keeper.spare->pid = pid;
                 hand_seal(keeper.spare_fd);
-                hand_send(fd, keeper.spare_fd);
+                hand_send(fd, keeper.spare_fd, -1);
                 close(keeper.spare_fd);
                 keeper.book[i] = keeper.spare;
                 keeper.spare = NULL;

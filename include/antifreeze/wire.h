@@ -27,7 +27,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define AFZ_BOOK_VERSION 2u
+#define AFZ_BOOK_VERSION 3u
 #define AFZ_BOOK_SOCKET  "ANTIFREEZE_PROBE" /* in the environment: the socket's path */
 
 enum {
@@ -55,6 +55,50 @@ enum afz_site_kind {
                             AFZ_SITE_MAP, the kernel knows how much is there */
         AFZ_SITE_KINDS
 };
+
+/* What a program or its framework tells of itself beside its steps (antifreeze_tell, step.h): an
+ * id and the name, which is also that of a metric of AFZ_KIND_INSIDE in the recording, where each
+ * is explained (src/model/metric_list.h). */
+#define AFZ_TOLD_LIST(X)                                                                           \
+        X(PHASE, "phase")                                                                          \
+        X(BATCH, "batch_count")                                                                    \
+        X(MICRO, "micro_count")                                                                    \
+        X(PARAMETERS, "parameters_bytes")                                                          \
+        X(GRADIENTS, "gradients_bytes")                                                            \
+        X(OPTIMIZER, "optimizer_bytes")                                                            \
+        X(BUFFERS, "buffers_bytes")                                                                \
+        X(ACTIVATIONS, "activations_bytes")                                                        \
+        X(BATCH_BYTES, "batch_bytes")                                                              \
+        X(GPU_PARAMETERS, "gpu_parameters_bytes")                                                  \
+        X(GPU_GRADIENTS, "gpu_gradients_bytes")                                                    \
+        X(GPU_OPTIMIZER, "gpu_optimizer_bytes")                                                    \
+        X(GPU_BUFFERS, "gpu_buffers_bytes")                                                        \
+        X(GPU_ACTIVATIONS, "gpu_activations_bytes")                                                \
+        X(GPU_BATCH_BYTES, "gpu_batch_bytes")                                                      \
+        X(GPU_ALLOCATED, "gpu_allocated_bytes")                                                    \
+        X(GPU_ALLOCATED_PEAK, "gpu_allocated_peak_bytes")                                          \
+        X(GPU_RESERVED, "gpu_reserved_bytes")                                                      \
+        X(GPU_INACTIVE, "gpu_inactive_bytes")                                                      \
+        X(GPU_RETRIES, "gpu_retries_count")                                                        \
+        X(PINNED, "pinned_bytes")                                                                  \
+        X(LOADER, "loader_bytes")                                                                  \
+        X(SHUFFLE, "shuffle_bytes")                                                                \
+        X(RETRACES, "retraces_count")                                                              \
+        X(VARIABLES, "variables_count")                                                            \
+        X(OOMS, "ooms_count")                                                                      \
+        X(SPLITS, "splits_count")                                                                  \
+        X(ZEROED, "zeroed_count")                                                                  \
+        X(SAVED_STEP, "saved_step")                                                                \
+        X(HELD, "held_bytes")
+
+enum afz_told {
+#define AFZ_TOLD_ENUM_(id, name) AFZ_TOLD_##id,
+        AFZ_TOLD_LIST(AFZ_TOLD_ENUM_)
+#undef AFZ_TOLD_ENUM_
+                AFZ_TOLD_COUNT
+};
+
+#define AFZ_TOLD_NOT UINT64_MAX /* as a value: it has not been told, or no longer holds */
 
 /* A frame is one number. Native: the return address. Python: the top bit, whether it is a library's
  * rather than the program's own and whether it is the import system's, the line (0: unknown) and
@@ -140,6 +184,10 @@ struct afz_book {
         /* What malloc took from the kernel and how much of that is in blocks that are in use
          * (mallinfo2), read now and then by the program's own threads; heap_ns: when, 0: never. */
         _Atomic uint64_t heap_taken_bytes, heap_used_bytes, heap_ns;
+        _Atomic uint64_t told[AFZ_TOLD_COUNT]; /* each by enum afz_told, and one more: a new book,
+                                                  which is empty, is AFZ_TOLD_NOT all over */
+        /* Allocations that were answered with ENOMEM (afz_room): how many, and their bytes. */
+        _Atomic uint64_t refused, refused_bytes;
         _Atomic uint64_t samples, frees; /* blocks that were put in, and taken out */
         _Atomic uint64_t dropped_sites, dropped_blocks, dropped_frames; /* for want of room */
         _Atomic uint32_t sites, frames, text, modules; /* used; may run past the end when full */
@@ -160,9 +208,24 @@ struct afz_book {
 #define AFZ_BOOK_MAGIC                                                                             \
         ((uint64_t)AFZ_BOOK_VERSION << 56 ^ (uint64_t)sizeof(struct afz_book) << 24 ^ 0x6b6f6f62)
 
+/* The room: one page a run, written by the guard at each of its looks and read by all probes, which
+ * may not write it. Under --policy adapt it says how many bytes the whole job may still take before
+ * it stands at its line; a probe refuses what would cross it (probe/room.c). */
+struct afz_room {
+        uint64_t magic;
+        _Atomic uint64_t looks;      /* so many were taken; it grows as long as the guard lives */
+        _Atomic uint64_t looked_ns;  /* when the last was, CLOCK_BOOTTIME */
+        _Atomic uint64_t room_bytes; /* to the line; AFZ_ROOM_ALL: nothing is refused */
+};
+
+#define AFZ_ROOM_ALL   UINT64_MAX
+#define AFZ_ROOM_BYTES 4096
+#define AFZ_ROOM_MAGIC                                                                             \
+        ((uint64_t)AFZ_BOOK_VERSION << 56 ^ (uint64_t)sizeof(struct afz_room) << 24 ^ 0x6d6f6f72)
+
 /* The first and only packet of the probe on the socket (SOCK_SEQPACKET); the answer is one byte
- * with the book's descriptor, or a hang-up: no book for this process. The probe waits 300 ms, and
- * less where others have just waited in vain. */
+ * with the book's descriptor and, where there is one, the room's, or a hang-up: no book for this
+ * process. The probe waits 1 s, and less where others have just waited in vain. */
 struct afz_book_wish {
         uint64_t magic;
         uint32_t version;

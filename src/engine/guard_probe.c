@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "guard_state.h"
 #include "keeper_ask.h"
+#include "keeper_room.h"
 #include "probe_note.h"
 
 /* Where the loader takes LD_PRELOAD apart: no path in it may have one. */
@@ -44,7 +45,11 @@ static const char *leave_out(struct afz_guard *g, const char *why)
 static const char *open_probe(struct afz_guard *g)
 {
         const struct afz_guard_order *order = g->order;
-        const struct afz_keeper_size size = {order->ram_total_bytes, g->budget.ram_bytes};
+        const struct afz_keeper_plan plan = {
+                .ram_bytes = order->ram_total_bytes,
+                .budget_bytes = g->budget.ram_bytes,
+                .refuses = order->policy == AFZ_POLICY_ADAPT,
+        };
         char path[AFZ_RUN_SOCKET_CAP];
         if (!order->probe)
                 return order->no_probe ? order->no_probe : "its library was not found";
@@ -58,7 +63,7 @@ static const char *open_probe(struct afz_guard *g)
         if (!put_preload(order->probe, g->probe_preload, sizeof g->probe_preload) ||
             !put_sanitizer(g->probe_sanitizer, sizeof g->probe_sanitizer))
                 return leave_out(g, "LD_PRELOAD is too long");
-        if (afz_keeper_start(path, &size, g->recorder, &g->keeper) < 0)
+        if (afz_keeper_start(path, &plan, g->recorder, &g->keeper) < 0)
                 return leave_out(g, "its keeper could not be started");
         return NULL;
 }
@@ -75,6 +80,17 @@ void afz_guard_probe_open(struct afz_guard *g)
         afz_recorder_mark(g->recorder, afz_clock_ns(CLOCK_MONOTONIC), AFZ_MARK_SITE, 0, text);
         if (g->order->tell_no_probe)
                 afz_guard_say(g, "probe", false, "%s", text);
+}
+
+void afz_guard_probe_room(struct afz_guard *g)
+{
+        struct afz_room *room = afz_keeper_room(g->keeper);
+        if (!room)
+                return;
+        /* The look's own clock stands still while the machine sleeps. */
+        uint64_t ago_ns = afz_guard_now(g) - g->pulse.t_ns;
+        afz_keeper_room_write(room, afz_clock_ns(CLOCK_BOOTTIME) - ago_ns,
+                              afz_keeper_room_left(&g->lines, &g->pulse, g->ladder.stage));
 }
 
 /* Of a command that died of a fault: whether it may have been ours. A shell tells of its child's

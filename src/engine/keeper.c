@@ -13,6 +13,7 @@
 
 #include "fds.h"
 #include "keeper_loop.h"
+#include "keeper_room.h"
 #include "quiet.h"
 #include "recorder.h"
 
@@ -23,6 +24,7 @@ enum {
 
 struct afz_keeper {
         struct afz_keeper_shared *shared;
+        struct afz_room *room;
         pid_t pid;
         int word_fd;
 };
@@ -48,7 +50,8 @@ _Noreturn static void be_keeper(struct afz_keeper_order *order)
 {
         afz_quiet_process("afz-keeper");
         int err = afz_recorder_join_sites(order->recorder);
-        afz_quiet_fds((int[]){order->listen_fd, order->word_fd}, 2);
+        afz_quiet_fds((int[]){order->listen_fd, order->word_fd, order->room_fd},
+                      order->room_fd < 0 ? 2 : 3);
         if (err >= 0)
                 afz_keeper_loop(order);
         afz_recorder_leave_sites(order->recorder);
@@ -78,22 +81,25 @@ static int fork_keeper(struct afz_keeper *keeper, struct afz_keeper_order *order
         return 0;
 }
 
-int afz_keeper_start(const char *path, const struct afz_keeper_size *size,
+int afz_keeper_start(const char *path, const struct afz_keeper_plan *plan,
                      struct afz_recorder *recorder, struct afz_keeper **ret)
 {
         struct afz_keeper *keeper = recorder ? calloc(1, sizeof *keeper) : NULL;
         if (!keeper)
                 return recorder ? -ENOMEM : -ENOENT;
         keeper->word_fd = -1;
-        struct afz_keeper_order order = {.size = *size, .recorder = recorder};
+        struct afz_keeper_order order = {.plan = *plan, .recorder = recorder, .room_fd = -1};
         void *map = mmap(NULL, sizeof *keeper->shared, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         int r = map == MAP_FAILED ? -errno : 0;
         keeper->shared = order.shared = r < 0 ? NULL : map;
         order.listen_fd = r < 0 ? -1 : listen_at(path);
+        if (r == 0 && plan->refuses) /* it goes without where that fails */
+                (void)afz_keeper_room_make(&keeper->room, &order.room_fd);
         if (r == 0)
                 r = order.listen_fd < 0 ? order.listen_fd : fork_keeper(keeper, &order);
         afz_fd_close(&order.listen_fd);
+        afz_fd_close(&order.room_fd);
         if (r < 0) {
                 afz_keeper_free(keeper);
                 return r;
@@ -105,6 +111,11 @@ int afz_keeper_start(const char *path, const struct afz_keeper_size *size,
 pid_t afz_keeper_pid(const struct afz_keeper *keeper)
 {
         return keeper ? keeper->pid : 0;
+}
+
+struct afz_room *afz_keeper_room(const struct afz_keeper *keeper)
+{
+        return keeper ? keeper->room : NULL;
 }
 
 void afz_keeper_look_now(struct afz_keeper *keeper)
@@ -123,6 +134,22 @@ bool afz_keeper_looked(const struct afz_keeper *keeper)
         struct pollfd p = {.fd = keeper->word_fd, .events = POLLIN};
         return atomic_load(&keeper->shared->looked) == atomic_load(&keeper->shared->asked) ||
                poll(&p, 1, 0) != 0; /* it is gone */
+}
+
+bool afz_keeper_steps(const struct afz_keeper *keeper, uint64_t *ret_step, uint64_t *ret_saved)
+{
+        uint64_t step = keeper ? atomic_load(&keeper->shared->step) : 0;
+        if (step == 0)
+                return false;
+        *ret_step = step;
+        *ret_saved = atomic_load(&keeper->shared->saved_step);
+        return true;
+}
+
+void afz_keeper_forget_steps(struct afz_keeper *keeper)
+{
+        if (keeper)
+                atomic_store(&keeper->shared->step, 0);
 }
 
 /* The end of our stream, even where a fork of ours still holds the descriptor. */
@@ -160,5 +187,6 @@ void afz_keeper_free(struct afz_keeper *keeper)
         afz_fd_close(&keeper->word_fd);
         if (keeper->shared)
                 munmap(keeper->shared, sizeof *keeper->shared);
+        afz_keeper_room_unmap(keeper->room);
         free(keeper);
 }

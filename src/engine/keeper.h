@@ -19,18 +19,24 @@
 
 struct afz_keeper;
 struct afz_recorder;
+struct afz_room;
 
 /* Makes the socket, so that who is started next finds it, and forks the keeper. From a process with
  * one thread, which is to be the guard. The recorder is borrowed, and must be there (-ENOENT).
  * -ENAMETOOLONG, -EADDRINUSE: of the path. */
-struct afz_keeper_size {
+struct afz_keeper_plan {
         uint64_t ram_bytes;    /* of the machine: how fine the samples are */
         uint64_t budget_bytes; /* of the job: how many books there may be. In a container they take
                                   from what it may use */
+        bool refuses;          /* with each book goes the room (keeper_room.h) */
 };
-int afz_keeper_start(const char *path, const struct afz_keeper_size *size,
+int afz_keeper_start(const char *path, const struct afz_keeper_plan *plan,
                      struct afz_recorder *recorder, struct afz_keeper **ret);
 pid_t afz_keeper_pid(const struct afz_keeper *keeper); /* 0: there is none */
+
+/* The page to be written at each look; it stays the keeper's. NULL: nothing is refused in this run,
+ * or the system does not let us make one. */
+struct afz_room *afz_keeper_room(const struct afz_keeper *keeper);
 
 /* A look at once, for who is about to stop the job: asks for it, and does not wait. From when
  * afz_keeper_looked() is true, what each line held since this was asked is where it outlives job,
@@ -38,6 +44,12 @@ pid_t afz_keeper_pid(const struct afz_keeper *keeper); /* 0: there is none */
  * keeper (any more): nobody need wait for it. Neither blocks nor allocates. */
 void afz_keeper_look_now(struct afz_keeper *keeper);
 bool afz_keeper_looked(const struct afz_keeper *keeper);
+
+/* Which step the furthest process of the present attempt is in, and the last one that any of them
+ * has told to have saved (AFZ_TOLD_NOT of wire.h: none has told), both of the last look. False: no
+ * step was seen. A new attempt begins with forgetting. */
+bool afz_keeper_steps(const struct afz_keeper *keeper, uint64_t *ret_step, uint64_t *ret_saved);
+void afz_keeper_forget_steps(struct afz_keeper *keeper);
 
 /* Tells it to take a last look and to end; does not wait. NULL is fine in all of these. */
 void afz_keeper_dismiss(struct afz_keeper *keeper);

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "clock.h"
+#include "count_of.h"
 #include "span.h"
+#include "wire.h"
 
 /* So that AFZ_SITE_PAST of them are a minute. */
 #define APART_NS  (10 * AFZ_NS_PER_S)
@@ -44,6 +46,42 @@ static bool find_then(const struct afz_past *past, uint64_t t_ns, unsigned *ret)
                         return true;
                 }
         return false;
+}
+
+/* ---- what it is for ---- */
+
+void afz_keeper_answer_told(const uint64_t *told, struct afz_keeper_answer *ret)
+{
+        const struct {
+                enum afz_told told;
+                uint64_t *to;
+        } row[] = {
+                {AFZ_TOLD_PARAMETERS, &ret->use[0].parameters},
+                {AFZ_TOLD_GRADIENTS, &ret->use[0].gradients},
+                {AFZ_TOLD_OPTIMIZER, &ret->use[0].optimizer},
+                {AFZ_TOLD_BUFFERS, &ret->use[0].buffers},
+                {AFZ_TOLD_ACTIVATIONS, &ret->use[0].activations},
+                {AFZ_TOLD_BATCH_BYTES, &ret->use[0].batch},
+                {AFZ_TOLD_GPU_PARAMETERS, &ret->use[1].parameters},
+                {AFZ_TOLD_GPU_GRADIENTS, &ret->use[1].gradients},
+                {AFZ_TOLD_GPU_OPTIMIZER, &ret->use[1].optimizer},
+                {AFZ_TOLD_GPU_BUFFERS, &ret->use[1].buffers},
+                {AFZ_TOLD_GPU_ACTIVATIONS, &ret->use[1].activations},
+                {AFZ_TOLD_GPU_BATCH_BYTES, &ret->use[1].batch},
+                {AFZ_TOLD_LOADER, &ret->loader_bytes},
+                {AFZ_TOLD_SHUFFLE, &ret->shuffle_bytes},
+                {AFZ_TOLD_GPU_ALLOCATED, &ret->gpu_tensors_bytes},
+                {AFZ_TOLD_GPU_RESERVED, &ret->gpu_held_bytes},
+                {AFZ_TOLD_GPU_ALLOCATED_PEAK, &ret->gpu_peak_bytes},
+                {AFZ_TOLD_OOMS, &ret->ooms_count},
+        };
+        for (unsigned i = 0; i < AFZ_COUNT_OF(row); i++)
+                if (told[row[i].told] != AFZ_TOLD_NOT)
+                        *row[i].to += told[row[i].told];
+        if (told[AFZ_TOLD_BATCH] != AFZ_TOLD_NOT)
+                ret->batch_count = told[AFZ_TOLD_BATCH];
+        if (told[AFZ_TOLD_MICRO] != AFZ_TOLD_NOT)
+                ret->micro_count = told[AFZ_TOLD_MICRO];
 }
 
 /* ---- lines ---- */

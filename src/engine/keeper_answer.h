@@ -16,6 +16,10 @@ struct afz_past {
 /* After each look that was recorded. */
 void afz_past_keep(struct afz_past *past, struct afz_sites *sites, uint64_t t_ns);
 
+/* Adds what one process has told (enum afz_told); how many samples go through is of the last that
+ * tells it. */
+void afz_keeper_answer_told(const uint64_t *told, struct afz_keeper_answer *ret);
+
 /* Fills in rows, live_bytes and growth_s; the rest is the caller's. From the sums of a look that
  * was recorded: sites without a name of their own are told as "everywhere else". */
 void afz_keeper_answer(const struct afz_sites *sites, const struct afz_past *past, uint64_t t_ns,

@@ -22,6 +22,11 @@ struct afz_keeper_row {
         uint32_t processes;   /* that hold some of it */
 };
 
+/* What frameworks tell that memory is for, of all processes; 0: nothing, or it was not told. */
+struct afz_keeper_use {
+        uint64_t parameters, gradients, optimizer, buffers, activations, batch; /* bytes */
+};
+
 struct afz_keeper_answer {
         uint64_t magic;
         uint64_t looked_ns;  /* CLOCK_BOOTTIME of the last look; 0: there was none yet */
@@ -31,6 +36,13 @@ struct afz_keeper_answer {
         uint32_t processes;  /* in which the probe is just now */
         uint32_t rows;       /* largest first, but for "everywhere else", which is the last */
         uint32_t unused;
+        struct afz_keeper_use use[2];               /* of the host, of GPU memory */
+        uint64_t loader_bytes, shuffle_bytes;       /* fetched ahead; buffers of tf.data */
+        uint64_t gpu_tensors_bytes, gpu_held_bytes; /* of the framework's allocator: in tensors;
+                                                       with what it keeps beside */
+        uint64_t gpu_peak_bytes;                    /* the most in tensors */
+        uint64_t batch_count, micro_count;          /* samples of a step, and at once */
+        uint64_t ooms_count;                        /* errors for want of memory */
         char words[AFZ_KEEPER_WORDS_CAP]; /* on the probe itself: "the probe is in 3 processes,
                                              CPython 3.11; ..." */
         struct afz_keeper_row row[AFZ_KEEPER_ROWS];

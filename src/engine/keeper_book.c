@@ -134,6 +134,12 @@ void afz_book_water(struct afz_book *book, unsigned place, uint64_t live, uint64
         *ret_low = least(low, live);
 }
 
+/* In the book it is one more, so that nothing told is 0. What makes no sense was not told. */
+static uint64_t told(uint64_t value)
+{
+        return value > 0 && value <= AFZ_BOOK_SANE ? value - 1 : AFZ_TOLD_NOT;
+}
+
 void afz_book_inside(struct afz_book *book, struct afz_book_inside *ret)
 {
         uint64_t live = sane(LOAD(book->live_bytes)), high = take_mark(&book->high_bytes, live);
@@ -146,5 +152,9 @@ void afz_book_inside(struct afz_book *book, struct afz_book_inside *ret)
                 .heap_known = LOAD(book->heap_ns) > 0 && taken > 0,
                 .heap_taken_bytes = taken,
                 .heap_used_bytes = least(sane(LOAD(book->heap_used_bytes)), taken),
+                .refused = sane(LOAD(book->refused)),
+                .refused_bytes = sane(LOAD(book->refused_bytes)),
         };
+        for (unsigned i = 0; i < AFZ_TOLD_COUNT; i++)
+                ret->told[i] = told(LOAD(book->told[i]));
 }

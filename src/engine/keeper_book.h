@@ -64,6 +64,8 @@ struct afz_book_inside {
         uint64_t live_bytes, high_bytes; /* the most since this was last called; not below live */
         bool heap_known;
         uint64_t heap_taken_bytes, heap_used_bytes; /* the second is never more */
+        uint64_t refused, refused_bytes;
+        uint64_t told[AFZ_TOLD_COUNT]; /* AFZ_TOLD_NOT: it is not; else below AFZ_BOOK_SANE */
 };
 void afz_book_inside(struct afz_book *book, struct afz_book_inside *ret);
 

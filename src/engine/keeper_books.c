@@ -122,7 +122,7 @@ static int hold(struct afz_keeping *k, int fd, pid_t pid, const char *program)
                 return -ENOMEM;
         }
         /* Where a thread stands is read by the scout, a child of the guard's. */
-        const struct afz_hand hand = {pid, k->order->guard, k->mean_bytes};
+        const struct afz_hand hand = {pid, k->order->guard, k->mean_bytes, k->order->room_fd};
         int r = afz_hand_over(fd, &hand, &h->book, &h->memory_fd);
         if (r < 0) {
                 close(pidfd);

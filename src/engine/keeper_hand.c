@@ -84,31 +84,32 @@ int afz_hand_accept(int listen_fd, pid_t *ret_pid, struct afz_book_wish *ret)
         return fd;
 }
 
-static int send_fd(int to, int fd)
+static int send_fds(int to, const int *fds, size_t n)
 {
         char byte = 1;
         union {
                 struct cmsghdr head;
-                char room[CMSG_SPACE(sizeof(int))];
+                char room[CMSG_SPACE(2 * sizeof(int))];
         } control = {0};
         struct iovec data = {&byte, 1};
         struct msghdr message = {.msg_iov = &data,
                                  .msg_iovlen = 1,
                                  .msg_control = &control,
-                                 .msg_controllen = sizeof control};
+                                 .msg_controllen = CMSG_SPACE(n * sizeof *fds)};
         control.head.cmsg_level = SOL_SOCKET;
         control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
-        ssize_t n = sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        return n == 1 ? 0 : n < 0 ? -errno : -EIO;
+        control.head.cmsg_len = CMSG_LEN(n * sizeof *fds);
+        memcpy(CMSG_DATA(&control.head), fds, n * sizeof *fds);
+        ssize_t sent = sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return sent == 1 ? 0 : sent < 0 ? -errno : -EIO;
 }
 
 int afz_hand_over(int fd, const struct afz_hand *hand, struct afz_book **ret, int *ret_fd)
 {
         struct afz_book *book = NULL;
         int memory = make(hand, &book);
-        int r = memory < 0 ? memory : send_fd(fd, memory);
+        int both[] = {memory, hand->room_fd};
+        int r = memory < 0 ? memory : send_fds(fd, both, hand->room_fd > 0 ? 2 : 1);
         if (r < 0) {
                 if (memory >= 0) {
                         close(memory);

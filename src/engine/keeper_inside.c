@@ -1,5 +1,7 @@
 #include "keeper_inside.h"
 
+#include <string.h>
+
 #include "clock.h"
 #include "recorder.h"
 
@@ -18,9 +20,20 @@ static const struct {
         .again_ns = 10 * AFZ_NS_PER_S,
 };
 
+/* Where a figure that was told goes to. */
+#define METRIC(id, name) [AFZ_TOLD_##id] = AFZ_INSIDE_##id,
+static const enum afz_metric metric_of[AFZ_TOLD_COUNT] = {AFZ_TOLD_LIST(METRIC)};
+#undef METRIC
+
 static uint64_t more(uint64_t a, uint64_t b)
 {
         return a > b ? a : b;
+}
+
+static uint64_t later(enum afz_metric metric, uint64_t now, uint64_t before)
+{
+        bool counts = afz_metric_info(metric)->type == AFZ_COUNTER;
+        return counts && now != AFZ_TOLD_NOT && before != AFZ_TOLD_NOT ? more(now, before) : now;
 }
 
 void afz_inside_look(struct afz_inside *in, struct afz_book *book)
@@ -29,6 +42,10 @@ void afz_inside_look(struct afz_inside *in, struct afz_book *book)
         afz_book_inside(book, &in->now);
         in->now.step = more(in->now.step, before.step);
         in->now.wait_ns = more(in->now.wait_ns, before.wait_ns);
+        in->now.refused = more(in->now.refused, before.refused);
+        in->now.refused_bytes = more(in->now.refused_bytes, before.refused_bytes);
+        for (unsigned i = 0; i < AFZ_TOLD_COUNT; i++)
+                in->now.told[i] = later(metric_of[i], in->now.told[i], before.told[i]);
 }
 
 void afz_inside_there(struct afz_inside *in, uint64_t there_bytes, uint64_t said_bytes)
@@ -59,16 +76,24 @@ static bool is_among_the_largest(const struct afz_inside_one *one, unsigned n, u
         return larger < rule.top && size >= rule.least_bytes;
 }
 
+static bool tells(const struct afz_book_inside *now)
+{
+        bool some = now->step > 0;
+        for (unsigned i = 0; i < AFZ_TOLD_COUNT; i++)
+                some |= now->told[i] != AFZ_TOLD_NOT;
+        return some;
+}
+
 static void choose(const struct afz_inside_one *one, unsigned n, unsigned *chosen)
 {
         unsigned told = 0;
         for (unsigned i = 0; i < n; i++)
                 told += one[i].inside->chosen;
-        for (unsigned pass = 0; pass < 2; pass++) { /* who has steps comes first */
+        for (unsigned pass = 0; pass < 2; pass++) { /* who tells something comes first */
                 for (unsigned i = 0; i < n && told < rule.at_once && *chosen < rule.ever; i++) {
                         struct afz_inside *in = one[i].inside;
                         if (in->chosen ||
-                            (pass == 0 ? in->now.step == 0 : !is_among_the_largest(one, n, i)))
+                            (pass == 0 ? !tells(&in->now) : !is_among_the_largest(one, n, i)))
                                 continue;
                         in->chosen = true;
                         told++;
@@ -84,7 +109,8 @@ static bool is_due(const struct afz_inside *in, uint64_t t_ns, bool last)
                now->step != put->step || in->live_bytes != in->put_live_bytes ||
                now->high_bytes != put->high_bytes ||
                now->heap_taken_bytes != put->heap_taken_bytes ||
-               now->heap_used_bytes != put->heap_used_bytes;
+               now->heap_used_bytes != put->heap_used_bytes || now->refused != put->refused ||
+               memcmp(now->told, put->told, sizeof now->told) != 0;
 }
 
 /* ---- telling ---- */
@@ -121,6 +147,13 @@ static void put(struct afz_recorder *recorder, const struct afz_inside_one *one,
                 afz_sample_set_u64(&s, AFZ_INSIDE_HEAP_TAKEN, now->heap_taken_bytes);
                 afz_sample_set_u64(&s, AFZ_INSIDE_HEAP_USED, now->heap_used_bytes);
         }
+        if (now->refused > 0) {
+                afz_sample_set_u64(&s, AFZ_INSIDE_REFUSED, now->refused);
+                afz_sample_set_u64(&s, AFZ_INSIDE_REFUSED_BYTES, now->refused_bytes);
+        }
+        for (unsigned i = 0; i < AFZ_TOLD_COUNT; i++)
+                if (now->told[i] != AFZ_TOLD_NOT)
+                        afz_sample_set_u64(&s, metric_of[i], now->told[i]);
         afz_recorder_site(recorder, &s, NULL);
         in->put = *now;
         in->put_live_bytes = in->live_bytes;

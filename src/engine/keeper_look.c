@@ -184,10 +184,32 @@ static void record_insides(struct afz_keeping *k, uint64_t t_ns, bool last)
         afz_recorder_sites_end(k->order->recorder);
 }
 
+/* For the guard: of those that live, or died since the last look. */
+static void tell_steps(struct afz_keeping *k)
+{
+        uint64_t step = 0, saved = AFZ_TOLD_NOT;
+        for (unsigned i = 0; i < k->books; i++) {
+                const struct afz_held *h = k->held[i];
+                const struct afz_book_inside *now = &h->inside.now;
+                if (h->dead_ns > 0 && h->told)
+                        continue;
+                step = larger(step, now->step);
+                if (now->step > 0 && now->told[AFZ_TOLD_SAVED_STEP] != AFZ_TOLD_NOT)
+                        saved = saved == AFZ_TOLD_NOT
+                                        ? now->told[AFZ_TOLD_SAVED_STEP]
+                                        : larger(saved, now->told[AFZ_TOLD_SAVED_STEP]);
+        }
+        if (step == 0)
+                return;
+        atomic_store(&k->order->shared->saved_step, saved);
+        atomic_store(&k->order->shared->step, step);
+}
+
 void afz_keeper_look(struct afz_keeping *k, uint64_t t_ns, bool last)
 {
         afz_sites_begin(k->sites);
         add_books(k, t_ns, last);
+        tell_steps(k);
         record_insides(k, t_ns, last); /* first: at the end, names may take all the time there is */
         afz_keeper_record(&k->record, t_ns, last);
         afz_past_keep(&k->past, k->sites, t_ns);

@@ -85,6 +85,8 @@ static void answer(struct afz_keeping *k, int fd)
                 a.processes += h->dead_ns == 0;
                 if (h->dead_ns == 0 && h->inside.now.step > a.step)
                         a.step = h->inside.now.step;
+                if (h->dead_ns == 0)
+                        afz_keeper_answer_told(h->inside.now.told, &a);
         }
         if (k->looked_ns > 0)
                 afz_keeper_answer(k->sites, &k->past, k->looked_ns, &a);
@@ -165,9 +167,9 @@ static bool turn(struct afz_keeping *k, int guard_fd)
 
 static bool begin(struct afz_keeping *k)
 {
-        const struct afz_keeper_size *size = &k->order->size;
-        uint64_t most = size->budget_bytes / rule.memory_part / AFZ_BOOK_BYTES;
-        k->mean_bytes = size->ram_bytes / rule.mean_part;
+        const struct afz_keeper_plan *plan = &k->order->plan;
+        uint64_t most = plan->budget_bytes / rule.memory_part / AFZ_BOOK_BYTES;
+        k->mean_bytes = plan->ram_bytes / rule.mean_part;
         if (k->mean_bytes < rule.mean_least)
                 k->mean_bytes = rule.mean_least;
         k->most = most > AFZ_KEEPER_BOOKS ? AFZ_KEEPER_BOOKS : (unsigned)most;

@@ -15,14 +15,16 @@ enum { AFZ_KEEPER_DEATHS = 16 };
 struct afz_keeper_shared {
         _Atomic int32_t inside[AFZ_KEEPER_DEATHS]; /* pids that died in the middle of the probe */
         _Atomic uint32_t deaths;
-        _Atomic uint32_t asked, looked; /* looks that were asked for, and the last one taken */
+        _Atomic uint64_t step, saved_step; /* afz_keeper_steps() */
+        _Atomic uint32_t asked, looked;    /* looks that were asked for, and the last one taken */
 };
 
 struct afz_keeper_order {
         int listen_fd, word_fd; /* of the second: a byte asks for a look, and it ends when
                                    the guard lets go */
         pid_t guard;
-        struct afz_keeper_size size;
+        int room_fd; /* handed out with each book; -1: there is none */
+        struct afz_keeper_plan plan;
         struct afz_keeper_shared *shared;
         struct afz_recorder *recorder; /* joined */
 };

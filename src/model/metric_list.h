@@ -412,6 +412,63 @@
         X(SITE, AGE, "age_ns", NS, GAUGE, "of what is live: how old it is on the mean (probe)")    \
         X(SITE, AGE_STEPS, "age_steps_count", COUNT, GAUGE, "the same in training steps (probe)")
 
+/* What a program or its framework tells of itself; ids and names as AFZ_TOLD_LIST has them
+ * (include/antifreeze/wire.h). Absent: nobody told it. */
+#define AFZ_INSIDE_TOLD(X)                                                                         \
+        X(INSIDE, PHASE, "phase", CODE, GAUGE,                                                     \
+          "0 not known, 1 loading, 2 training, 3 evaluating, 4 saving (agent)")                    \
+        X(INSIDE, BATCH, "batch_count", COUNT, GAUGE, "samples of the last batch (agent)")         \
+        X(INSIDE, MICRO, "micro_count", COUNT, GAUGE,                                              \
+          "of these, put through at once; all of them when it is not split (agent)")               \
+        X(INSIDE, PARAMETERS, "parameters_bytes", BYTES, GAUGE, "the model's weights (agent)")     \
+        X(INSIDE, GRADIENTS, "gradients_bytes", BYTES, GAUGE, "their gradients (agent)")           \
+        X(INSIDE, OPTIMIZER, "optimizer_bytes", BYTES, GAUGE,                                      \
+          "what the optimizer keeps for each weight (agent)")                                      \
+        X(INSIDE, BUFFERS, "buffers_bytes", BYTES, GAUGE,                                          \
+          "what the model has besides weights, as running means (agent)")                          \
+        X(INSIDE, ACTIVATIONS, "activations_bytes", BYTES, GAUGE,                                  \
+          "what a forward pass kept for the backward pass, at most (agent)")                       \
+        X(INSIDE, BATCH_BYTES, "batch_bytes", BYTES, GAUGE, "of the last batch (agent)")           \
+        X(INSIDE, GPU_PARAMETERS, "gpu_parameters_bytes", BYTES, GAUGE,                            \
+          "weights in GPU memory (agent)")                                                         \
+        X(INSIDE, GPU_GRADIENTS, "gpu_gradients_bytes", BYTES, GAUGE,                              \
+          "gradients in GPU memory (agent)")                                                       \
+        X(INSIDE, GPU_OPTIMIZER, "gpu_optimizer_bytes", BYTES, GAUGE,                              \
+          "what the optimizer keeps in GPU memory (agent)")                                        \
+        X(INSIDE, GPU_BUFFERS, "gpu_buffers_bytes", BYTES, GAUGE,                                  \
+          "the model's buffers in GPU memory (agent)")                                             \
+        X(INSIDE, GPU_ACTIVATIONS, "gpu_activations_bytes", BYTES, GAUGE,                          \
+          "what a forward pass kept in GPU memory, at most (agent)")                               \
+        X(INSIDE, GPU_BATCH_BYTES, "gpu_batch_bytes", BYTES, GAUGE,                                \
+          "of the last batch, in GPU memory (agent)")                                              \
+        X(INSIDE, GPU_ALLOCATED, "gpu_allocated_bytes", BYTES, GAUGE,                              \
+          "GPU memory in tensors, by the framework's allocator (agent)")                           \
+        X(INSIDE, GPU_ALLOCATED_PEAK, "gpu_allocated_peak_bytes", BYTES, GAUGE,                    \
+          "the most of that (agent)")                                                              \
+        X(INSIDE, GPU_RESERVED, "gpu_reserved_bytes", BYTES, GAUGE,                                \
+          "GPU memory that the framework's allocator holds, in tensors or not (agent)")            \
+        X(INSIDE, GPU_INACTIVE, "gpu_inactive_bytes", BYTES, GAUGE,                                \
+          "of that: free, but in pieces between tensors (agent)")                                  \
+        X(INSIDE, GPU_RETRIES, "gpu_retries_count", COUNT, COUNTER,                                \
+          "times that the allocator emptied its cache to find room (agent)")                       \
+        X(INSIDE, PINNED, "pinned_bytes", BYTES, GAUGE, "RAM that is locked for the GPU (agent)")  \
+        X(INSIDE, LOADER, "loader_bytes", BYTES, GAUGE,                                            \
+          "what loaders' workers fetch ahead, by an estimate (agent)")                             \
+        X(INSIDE, SHUFFLE, "shuffle_bytes", BYTES, GAUGE,                                          \
+          "shuffle and cache buffers of tf.data, by an estimate (agent)")                          \
+        X(INSIDE, RETRACES, "retraces_count", COUNT, COUNTER,                                      \
+          "times that a tf.function was traced anew (agent)")                                      \
+        X(INSIDE, VARIABLES, "variables_count", COUNT, GAUGE, "tf.Variables alive (agent)")        \
+        X(INSIDE, OOMS, "ooms_count", COUNT, COUNTER,                                              \
+          "errors for want of memory, also those that the program caught (agent)")                 \
+        X(INSIDE, SPLITS, "splits_count", COUNT, COUNTER, "steps that were made in parts (agent)") \
+        X(INSIDE, ZEROED, "zeroed_count", COUNT, COUNTER,                                          \
+          "micro-batches whose gradients were zeroed before they were used (agent)")               \
+        X(INSIDE, SAVED_STEP, "saved_step", CODE, GAUGE,                                           \
+          "the last step that a checkpoint has; 0: none (agent)")                                  \
+        X(INSIDE, HELD, "held_bytes", BYTES, GAUGE,                                                \
+          "tensors that were alive after the last step, or when training was left (agent)")
+
 /* One subject a process that has a probe, as that tells it from the inside: id is the pid. */
 #define AFZ_INSIDE_METRICS(X)                                                                      \
         X(INSIDE, STEP, "step_count", COUNT, COUNTER, "training steps begun (probe, agent)")       \
@@ -421,6 +478,10 @@
         X(INSIDE, HEAP_TAKEN, "heap_taken_bytes", BYTES, GAUGE,                                    \
           "what malloc took from the kernel and has not given back (mallinfo2)")                   \
         X(INSIDE, HEAP_USED, "heap_used_bytes", BYTES, GAUGE,                                      \
-          "of that: in blocks that the program uses (mallinfo2)")
+          "of that: in blocks that the program uses (mallinfo2)")                                  \
+        AFZ_INSIDE_TOLD(X)                                                                         \
+        X(INSIDE, REFUSED, "refused_count", COUNT, COUNTER,                                        \
+          "large allocations that were answered with ENOMEM under --policy adapt (probe)")         \
+        X(INSIDE, REFUSED_BYTES, "refused_bytes", BYTES, COUNTER, "their bytes (probe)")
 
 #endif

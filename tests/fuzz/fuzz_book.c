@@ -84,6 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                 sums.bytes_steps[i] <= sums.bytes[i] * 1000);
         }
         afz_inside_look(&inside, book);
+        for (unsigned i = 0; i < AFZ_TOLD_COUNT; i++)
+                require(inside.now.told[i] == AFZ_TOLD_NOT || inside.now.told[i] < AFZ_BOOK_SANE);
         require(inside.now.heap_used_bytes <= inside.now.heap_taken_bytes &&
                 inside.now.high_bytes < AFZ_BOOK_SANE);
         for (uint32_t i = 0; i < sites->sites; i++) {

@@ -28,6 +28,23 @@ static void check_text(struct afz_span text, struct afz_span packet)
         require(memcmp(copy, text.p, text.n) == 0);
 }
 
+/* What is asked of a text later is inside it, and a number is what stands there. */
+static void check_event(const struct afz_control_line *line)
+{
+        static const char *const keys[] = {"step", "batch", "at", "a", ""};
+        require((unsigned)line->event < AFZ_AGENT_EVENTS && afz_agent_event_is_text(line->text));
+        check_text(afz_agent_event_sentence(line->text), line->text);
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+                struct afz_span value = {0};
+                uint64_t number, same;
+                if (!afz_agent_event_value(line->text, keys[i], &value))
+                        continue;
+                check_text(value, line->text);
+                if (afz_agent_event_number(line->text, keys[i], &number))
+                        require(afz_span_u64(value, &same) == 0 && same == number);
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct afz_span packet = {(const char *)data, size};
@@ -50,5 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(line.which == AFZ_CONTROL_SET_BUDGET || line.which == AFZ_CONTROL_SET_SWAP);
         check_text(line.name, packet);
         check_text(line.text, packet);
+        if (line.verb == AFZ_CONTROL_EVENT)
+                check_event(&line);
         return 0;
 }
