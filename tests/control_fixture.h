@@ -26,6 +26,11 @@ struct world {
         uint64_t bytes;
         bool refuse;
         pid_t job; /* this process, and no other, is the job */
+        /* What it was told. */
+        unsigned events, hellos;
+        enum afz_agent_event event;
+        uint32_t abilities;
+        char text[AFZ_CONTROL_LINE], saved[AFZ_CONTROL_LINE];
 };
 
 static int world_set(void *ctx, int which, uint64_t bytes, char *ret_text, size_t cap)
@@ -56,6 +61,27 @@ static bool world_is_job(void *ctx, pid_t pid)
         return pid == w->job;
 }
 
+static void world_event(void *ctx, enum afz_agent_event event, const char *text)
+{
+        struct world *w = ctx;
+        w->events++;
+        w->event = event;
+        snprintf(w->text, sizeof w->text, "%s", text);
+}
+
+static void world_hello(void *ctx, uint32_t abilities)
+{
+        struct world *w = ctx;
+        w->hellos++;
+        w->abilities = abilities;
+}
+
+static void world_saved(void *ctx, const char *path)
+{
+        struct world *w = ctx;
+        snprintf(w->saved, sizeof w->saved, "%s", path);
+}
+
 static inline struct world *world_new(void)
 {
         struct world *w = calloc(1, sizeof *w);
@@ -68,6 +94,9 @@ static inline struct world *world_new(void)
                                          &(struct afz_control_calls){.set = world_set,
                                                                      .status = world_status,
                                                                      .is_job = world_is_job,
+                                                                     .event = world_event,
+                                                                     .hello = world_hello,
+                                                                     .saved = world_saved,
                                                                      .ctx = w},
                                          &w->control),
                          0);

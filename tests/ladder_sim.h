@@ -38,6 +38,10 @@ struct sim {
         bool frees_at_int;                  /* drops all it has and lives on */
         uint64_t saves_ns;                  /* a checkpoint takes so long; 0: nobody listens */
         bool calm_after_save;               /* it grows no more then */
+        uint64_t less_ns; /* to smaller steps takes so long: back to its floor, and half as far
+                             from there on; 0: nobody listens; UINT64_MAX: who does cannot */
+        bool in_vain;     /* only what is large is refused, and it is not */
+        bool refused;     /* and the same at once, when it would get half way from act to stop */
         /* The guard. */
         struct afz_budget budget;
         enum afz_tier tier;
@@ -58,7 +62,7 @@ struct sim {
                 uint64_t need_peak, end_ns, frozen_ns, longest_ns, act_ns;
                 uint64_t first[AFZ_ACTION_COUNT], count[AFZ_ACTION_COUNT]; /* when (0: not) */
                 uint64_t need_at_act_end; /* need when it first stood still after act */
-                uint64_t available_least, looks;
+                uint64_t available_least, looks, halved;
                 uint64_t pictures, missed, picture_ns; /* when the last one was begun */
                 uint64_t picture_still_ns; /* the longest that it was frozen for one alone */
                 bool unfrozen_picture;
@@ -71,7 +75,7 @@ struct sim {
         struct afz_ladder ladder;
         uint64_t t, need, in_swap, neighbour, stall, stalled;
         uint64_t pictured_at; /* 0: none is being taken */
-        uint64_t hold_left, freeze_at, thaw_at, kill_at, die_at, frozen_since, saved_at;
+        uint64_t hold_left, freeze_at, thaw_at, kill_at, die_at, frozen_since, saved_at, less_at;
         bool frozen, falling, braked, back;
         enum afz_ack ack;
 };
@@ -150,8 +154,17 @@ static void sim_machine(struct sim *s, uint64_t dt)
                 s->stall += dt / 2;
 }
 
+static void sim_less(struct sim *s)
+{
+        s->level = s->floor + (s->level - s->floor) / 2;
+        s->need = s->floor;
+        s->out.halved++;
+}
+
 static void sim_advance(struct sim *s, uint64_t to)
 {
+        const struct afz_lines *lines = &s->ladder.setup.lines;
+        uint64_t line = (lines->act_bytes + lines->stop_bytes) / 2 - MIB / 2;
         while (s->t < to && !s->out.ended) {
                 uint64_t dt = to - s->t < 500000 ? to - s->t : 500000;
                 s->t += dt;
@@ -177,6 +190,12 @@ static void sim_advance(struct sim *s, uint64_t to)
                         s->out.act_ns = s->t;
                 if (s->need + MIB >= s->ladder.setup.lines.hard_bytes && s->tier != AFZ_TIER_NONE)
                         s->out.oom = true;
+                if (s->less_at && s->t >= s->less_at && !s->frozen) {
+                        s->less_at = 0;
+                        sim_less(s);
+                }
+                if (s->refused && s->need >= line)
+                        sim_less(s);
                 if (s->saved_at && s->t >= s->saved_at && !s->frozen)
                         s->ack = AFZ_ACK_SAVED;
                 if ((s->kill_at && s->t >= s->kill_at) || (s->die_at && s->t >= s->die_at)) {
@@ -215,8 +234,8 @@ static void sim_check(struct sim *s, const struct afz_decision *d)
                 sim_broke(s, "a deed without a cause");
         if (s->policy == AFZ_POLICY_WATCH && a & ~(1U << AFZ_ACTION_TELL))
                 sim_broke(s, "watch acts");
-        if (s->policy != AFZ_POLICY_ADAPT && a >> AFZ_ACTION_SHRINK & 1)
-                sim_broke(s, "shrinks without adapt");
+        if ((s->policy != AFZ_POLICY_ADAPT || !s->less_ns) && a >> AFZ_ACTION_SHRINK & 1)
+                sim_broke(s, "shrinks without adapt, or what cannot");
         if (d->wake_ns <= s->ladder.last_t_ns)
                 sim_broke(s, "wakes in the past");
         if (d->picture == AFZ_PICTURE_TAKE && (!s->picture_ns || s->pictured_at))
@@ -268,6 +287,8 @@ static void sim_deeds(struct sim *s, const struct afz_decision *d)
         if (d->actions >> AFZ_ACTION_SQUEEZE & 1 && s->in_swap + d->squeeze_bytes <= s->swap &&
             s->in_swap + d->squeeze_bytes <= s->need)
                 s->in_swap += d->squeeze_bytes;
+        if (d->actions >> AFZ_ACTION_SHRINK & 1 && !s->less_at && s->less_ns < UINT64_MAX)
+                s->less_at = s->t + s->less_ns;
         if (d->actions >> AFZ_ACTION_CHECKPOINT & 1) {
                 s->ack = AFZ_ACK_SAVING;
                 s->saved_at = s->t + s->saves_ns;
@@ -294,6 +315,8 @@ static void sim_run(struct sim *s)
                 .tier = s->tier,
                 .grace_ns = s->grace_ns,
                 .can_checkpoint = s->saves_ns > 0,
+                .can_shrink = s->less_ns > 0,
+                .refuses = s->refused || s->in_vain,
                 .can_brake = !s->no_brake,
                 .can_picture = s->picture_ns > 0,
         };

@@ -96,6 +96,27 @@ static void test_agents_come_first(void **state)
         world_free(w);
 }
 
+/* What was asked of an attempt is not what the next one did. */
+static void test_next_attempt(void **state)
+{
+        struct world *w = world_new();
+        struct afz_checkpoint c;
+        (void)state;
+        start(&c, w->control, 0, NULL);
+        int fd = agent(w, "hello a 1 checkpoint");
+        assert_int_equal(afz_checkpoint_ask(&c, 5 * S), AFZ_CHECKPOINT_AGENT);
+        (void)ask(w, fd, "saved 1 /ckpt/9.pt");
+        assert_int_equal(afz_checkpoint_turn(&c, 6 * S), AFZ_ACK_SAVED);
+        afz_checkpoint_job(&c, 4243);
+        assert_int_equal(afz_checkpoint_turn(&c, 7 * S), AFZ_ACK_NONE);
+        assert_string_equal(afz_checkpoint_words(&c), "");
+        assert_int_equal(afz_checkpoint_ask(&c, 8 * S), AFZ_CHECKPOINT_AGENT);
+        assert_int_equal(afz_checkpoint_turn(&c, 9 * S), AFZ_ACK_ASKED);
+        close(fd);
+        afz_checkpoint_done(&c);
+        world_free(w);
+}
+
 /* Until the helper has said something; the injected clock stands still meanwhile. */
 static enum afz_ack wait_for_command(struct afz_checkpoint *c, uint64_t now_ns)
 {
@@ -302,6 +323,7 @@ int main(void)
                 cmocka_unit_test(test_nobody),
                 cmocka_unit_test(test_signal),
                 cmocka_unit_test(test_agents_come_first),
+                cmocka_unit_test(test_next_attempt),
                 cmocka_unit_test(test_command_ends),
                 cmocka_unit_test(test_signal_and_command),
                 cmocka_unit_test(test_command_too_slow),

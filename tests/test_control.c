@@ -66,7 +66,7 @@ static void test_hello(void **state)
         assert_string_equal(get(old), "<end>");
         int mad = client(w);
         assert_string_equal(ask(w, mad, "GET / HTTP/1.1"),
-                            "error it is one of: hello, saving, saved, cannot, set, status");
+                            "error it is one of: hello, saving, saved, cannot, event, set, status");
         assert_string_equal(get(mad), "<end>");
         close(plain);
         close(old);
@@ -239,6 +239,66 @@ static void test_words_to_agents(void **state)
         world_free(w);
 }
 
+static void test_events(void **state)
+{
+        struct world *w = world_new();
+        int fd = client(w);
+        (void)state;
+        assert_string_equal(ask(w, fd, "event note: too early"), "error say hello first");
+        assert_string_equal(get(fd), "<end>");
+        assert_int_equal(w->events, 0);
+        close(fd);
+        fd = agent(w, "hello a 1 shrink");
+        assert_int_equal(w->hellos, 1);
+        assert_true(afz_control_can_shrink(w->control));
+        assert_false(afz_control_can_checkpoint(w->control));
+        assert_string_equal(ask(w, fd, "event oom step=3 at=/a b.py:1:f: no room"), "");
+        assert_int_equal(w->event, AFZ_AGENT_OOM);
+        assert_string_equal(w->text, "step=3 at=/a b.py:1:f: no room");
+        assert_string_equal(ask(w, fd, "event split"), "");
+        assert_int_equal(w->event, AFZ_AGENT_SPLIT);
+        assert_string_equal(w->text, "");
+        assert_int_equal(w->events, 2);
+        /* Abilities may change; the last word counts. */
+        assert_string_equal(ask(w, fd, "hello a 1 checkpoint"), "welcome 1 brave-otter");
+        assert_false(afz_control_can_shrink(w->control));
+        assert_true(afz_control_can_checkpoint(w->control));
+        assert_string_equal(ask(w, fd, "event oom what"),
+                            "error it is: event KIND [KEY=VALUE ...][: SENTENCE]");
+        assert_string_equal(get(fd), "<end>");
+        close(fd);
+        world_free(w);
+}
+
+/* Who saves by itself tells where; it answers no request. */
+static void test_saved_unasked(void **state)
+{
+        struct world *w = world_new();
+        int stranger = client(w), a = agent(w, "hello a 1 checkpoint");
+        (void)state;
+        assert_string_equal(ask(w, stranger, "saved 0 /x"),
+                            "error nothing was asked under this number");
+        assert_string_equal(w->saved, "");
+        assert_string_equal(ask(w, a, "saved 0 /ckpt/step 10"), "");
+        assert_string_equal(w->saved, "/ckpt/step 10");
+        assert_int_equal(afz_control_ack(w->control), AFZ_ACK_NONE);
+        assert_string_equal(ask(w, a, "saved 0 relative"), "");
+        assert_string_equal(ask(w, a, "saved 0"), "");
+        assert_string_equal(w->saved, "/ckpt/step 10");
+        assert_string_equal(ask(w, a, "saving 0"), "error nothing was asked under this number");
+
+        assert_int_equal(afz_control_ask_checkpoint(w->control, 5000), 1);
+        assert_string_equal(get(a), "checkpoint 1 5000");
+        assert_string_equal(ask(w, a, "saved 0 /ckpt/20"), "");
+        assert_int_equal(afz_control_ack(w->control), AFZ_ACK_ASKED);
+        assert_string_equal(ask(w, a, "saved 1 /ckpt/21"), "");
+        assert_int_equal(afz_control_ack(w->control), AFZ_ACK_SAVED);
+        assert_string_equal(w->saved, "/ckpt/21");
+        close(stranger);
+        close(a);
+        world_free(w);
+}
+
 /* The other side, in a process of its own, while the guard turns on the real clock. */
 static int request(struct world *w, const char *line, const char *expected)
 {
@@ -287,6 +347,8 @@ int main(void)
                 cmocka_unit_test(test_calls_may_be_absent),
                 cmocka_unit_test(test_checkpoint),
                 cmocka_unit_test(test_words_to_agents),
+                cmocka_unit_test(test_events),
+                cmocka_unit_test(test_saved_unasked),
                 cmocka_unit_test(test_request),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,13 +188,13 @@ static uint64_t rolled(uint64_t *seed)
 /* A packet out of words that mean something, bytes that mean nothing, and both. */
 static size_t make_packet(uint64_t *seed, char *buf, size_t cap)
 {
-        static const char *const words[] = {"hello ",  "agent ", "1 ",      "checkpoint ",
-                                            "saving ", "saved ", "cannot ", "set ",
-                                            "budget ", "swap ",  "status ", "/x ",
-                                            "99999 ",  "\n",     "shrink "};
+        static const char *const words[] = {
+                "hello ",  "agent ",  "1 ",    "checkpoint ", "saving ", "saved ", "cannot ",
+                "set ",    "budget ", "swap ", "status ",     "/x ",     "99999 ", "\n",
+                "shrink ", "event ",  "oom ",  "step=1 ",     ": "};
         static const char *const good[] = {
-                "hello agent 1 checkpoint", "saving 1", "saved 1 /x", "cannot 1 x",
-                "set budget 4096",          "status"};
+                "hello agent 1 checkpoint", "saving 1", "saved 1 /x",         "cannot 1 x",
+                "set budget 4096",          "status",   "event oom step=1: x"};
         static const size_t lengths[] = {0, 1, 1022, 1023, 1024, 1025, 4096, 65536};
         size_t n = 0;
         if (rolled(seed) % 8 == 0) {

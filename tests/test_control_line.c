@@ -20,6 +20,7 @@ struct good_case {
         uint32_t abilities;
         int which;
         const char *name, *text;
+        enum afz_agent_event event;
 };
 
 static void test_lines(void **state)
@@ -42,6 +43,17 @@ static void test_lines(void **state)
                 {"set swap 0", AFZ_CONTROL_SET, 0, .which = AFZ_CONTROL_SET_SWAP},
                 {"set budget 18446744073709551615", AFZ_CONTROL_SET, UINT64_MAX},
                 {"status", AFZ_CONTROL_STATUS},
+                {"event oom", AFZ_CONTROL_EVENT, .text = "", .event = AFZ_AGENT_OOM},
+                {"event oom step=3: no room", AFZ_CONTROL_EVENT, .text = "step=3: no room"},
+                {"event split step=3 batch=64 micro=32\n", AFZ_CONTROL_EVENT,
+                 .text = "step=3 batch=64 micro=32", .event = AFZ_AGENT_SPLIT},
+                {"event note: a sentence: two", AFZ_CONTROL_EVENT, .text = ": a sentence: two",
+                 .event = AFZ_AGENT_NOTE},
+                {"event refuse:", AFZ_CONTROL_EVENT, .text = ":", .event = AFZ_AGENT_REFUSE},
+                {"event  grow   : x", AFZ_CONTROL_EVENT, .text = ": x", .event = AFZ_AGENT_GROW},
+                {"event oom at=/a b/c.py:3:f swallowed=0", AFZ_CONTROL_EVENT,
+                 .text = "at=/a b/c.py:3:f swallowed=0"},
+                {"event newer x=1", AFZ_CONTROL_EVENT, .text = "x=1", .event = AFZ_AGENT_NOTE},
         };
         (void)state;
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -54,6 +66,7 @@ static void test_lines(void **state)
                 assert_int_equal(line.number, c->number);
                 assert_int_equal(line.abilities, c->abilities);
                 assert_int_equal(line.which, c->which);
+                assert_int_equal(line.event, c->event);
                 assert_true(!c->name || afz_span_eq(line.name, c->name));
                 assert_true(!c->text || afz_span_eq(line.text, c->text));
         }
@@ -109,6 +122,16 @@ static void test_nonsense(void **state)
                 "set Budget 1",
                 "set grace 1",
                 "set 1 budget",
+                "event",
+                "event :",
+                "event : x",
+                "event oom/x",
+                "event oom what",
+                "event oom 3",
+                "event oom Step=3",
+                "event abcdefghijklmnopqrstuvwxyz0123456",
+                "event note: \x1b[31m",
+                "events oom",
                 "saved 1 /a\tb",
                 "saved 1 \x1b[31m",
                 "saved 1 \x7f",

@@ -134,13 +134,74 @@ static void small_buffers(void **state)
         }
 }
 
+/* Without {batch}: what makes the next attempt another one, and what does not. */
+static void leaner(void **state)
+{
+        (void)state;
+        static const struct {
+                unsigned attempt, most, lean;
+                struct afz_restart_facts facts;
+                bool again;
+                unsigned then;
+        } rows[] = {
+                {0, 3, 0, {0}, false, 0},
+                {0, 3, 0, {.smaller = true}, true, 1},
+                {0, 3, 0, {.smaller = true, .learned = 3}, true, 4},
+                {1, 3, 2, {.smaller = true, .learned = 1}, true, 3},
+                {0, 3, 0, {.learned = 3}, false, 0},
+                {0, 3, 0, {.smaller = true, .learned = 6, .least = true}, false, 0},
+                {0, 3, 0, {.smaller = true, .learned = 6, .least = true, .saved = true}, true, 6},
+                {0, 3, 0, {.saved = true}, true, 0},
+                {1, 3, 2, {.saved = true}, true, 2}, /* it had to be so lean to get there */
+                {0, 3, 0, {.saved = true, .learned = 3}, true, 3},
+                {0, 3, 0, {.smaller = true, .saved = true}, true, 1},
+                {3, 3, 0, {.smaller = true, .saved = true}, false, 0},
+                {0, 0, 0, {.smaller = true, .saved = true}, false, 0},
+                {0, 3, 15, {.smaller = true}, true, 16},
+                {0, 3, 16, {.smaller = true}, false, 0},
+                {0, 3, 16, {.smaller = true, .saved = true}, true, 16},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct afz_restart_plan plan, next = {.attempt = 77};
+                afz_restart_whole(rows[i].most, &plan);
+                assert_int_equal(plan.attempt + plan.lean + plan.batch, 0);
+                plan.attempt = rows[i].attempt;
+                plan.lean = rows[i].lean;
+                if (afz_restart_leaner(&plan, &rows[i].facts, &next) != rows[i].again)
+                        fail_msg("row %zu", i);
+                assert_int_equal(next.attempt, rows[i].again ? rows[i].attempt + 1 : 77);
+                if (rows[i].again)
+                        assert_int_equal(next.lean, rows[i].then);
+        }
+}
+
+static void halvings(void **state)
+{
+        (void)state;
+        static const struct {
+                uint64_t batch, micro;
+                unsigned n;
+        } rows[] = {
+                {64, 64, 0},         {64, 32, 1},
+                {64, 8, 3},          {64, 1, 6},
+                {65, 32, 2},         {64, 33, 1},
+                {64, 0, 0},          {0, 0, 0},
+                {0, 8, 0},           {8, 64, 0},
+                {1, 1, 0},           {3, 2, 1},
+                {UINT64_MAX, 1, 16}, {UINT64_MAX, UINT64_MAX - 1, 1},
+        };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+                assert_int_equal(afz_restart_halvings(rows[i].batch, rows[i].micro), rows[i].n);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(halves),        cmocka_unit_test(odd_ones),
                 cmocka_unit_test(capped),        cmocka_unit_test(backs_off),
                 cmocka_unit_test(usable),        cmocka_unit_test(expands),
-                cmocka_unit_test(small_buffers),
+                cmocka_unit_test(small_buffers), cmocka_unit_test(leaner),
+                cmocka_unit_test(halvings),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

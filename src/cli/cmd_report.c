@@ -7,12 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent_tale.h"
 #include "commands.h"
 #include "config.h"
 #include "explain.h"
 #include "memory_ledger.h"
 #include "operand_run.h"
 #include "out.h"
+#include "purposes.h"
 #include "report.h"
 
 #define REPORT_NAME "report.html"
@@ -27,9 +29,11 @@ struct material {
         struct afz_run_known known;
         struct afz_flight flight;
         struct afz_report_ledger ledger;
+        struct afz_report_uses uses;
         struct afz_report report;
 };
 
+static_assert((int)AFZ_PURPOSES <= (int)AFZ_REPORT_USES, "a purpose would be lost");
 static_assert((int)AFZ_LEDGER_KINDS <= (int)AFZ_REPORT_KINDS, "a kind would be lost");
 
 static void put_moment(struct afz_report_ledger *to, const struct afz_ledger *from)
@@ -66,6 +70,33 @@ static void fill_ledger(struct material *m)
         if (afz_ledger_peak(&m->flight, &now))
                 put_moment(to, &now);
         m->report.ledger = to->moments ? to : NULL;
+}
+
+static void fill_uses_of(struct afz_report_uses_of *to, const struct afz_flight *flight, bool gpu)
+{
+        struct afz_purposes peak = {0}, end = {0};
+        to->has_peak = afz_purposes_peak(flight, gpu, &peak);
+        to->has_end = afz_purposes_now(flight, gpu, &end);
+        to->peak_bytes = peak.whole_bytes;
+        to->end_bytes = end.whole_bytes;
+        for (unsigned k = 0; k < AFZ_PURPOSES; k++) {
+                if (peak.bytes[k] == 0 && end.bytes[k] == 0)
+                        continue;
+                to->row[to->rows].name = afz_purpose_name((enum afz_purpose)k);
+                to->row[to->rows].what = afz_purpose_what((enum afz_purpose)k);
+                to->row[to->rows].peak_bytes = peak.bytes[k];
+                to->row[to->rows++].end_bytes = end.bytes[k];
+        }
+}
+
+static void fill_uses(struct material *m)
+{
+        struct afz_tale tale;
+        for (int gpu = 0; gpu < 2; gpu++)
+                fill_uses_of(&m->uses.of[gpu], &m->flight, gpu);
+        afz_tale_of(&m->flight, &m->known.outcome.end, 0, &tale);
+        (void)afz_tale_words(&tale, m->uses.adapted, sizeof m->uses.adapted);
+        m->report.uses = &m->uses;
 }
 
 /* What the run's page knows and the recording does not, or knows less well. */
@@ -105,6 +136,7 @@ static int collect(const struct afz_run_ref *ref, struct material *m)
         afz_report_from_flight(&m->report, &m->flight, &m->known.outcome);
         take_page(&m->report, &m->known);
         fill_ledger(m);
+        fill_uses(m);
         return 0;
 }
 

@@ -24,12 +24,13 @@ static const char *const policies[] = {"watch", "protect", "adapt", NULL};
 
 struct options {
         struct afz_size_or_percent budget;
-        uint64_t swap_bytes, grace_ns, restarts, batch, checkpoint_wait_ns;
+        uint64_t swap_bytes, gpu_budget_bytes, grace_ns, restarts, batch, checkpoint_wait_ns;
         int policy;
         const char *run_dir, *checkpoint_signal, *checkpoint_cmd;
         bool dry_run, quiet, json;
         bool no_probe;
         bool no_agent;
+        bool amp, allow_inexact;
 };
 
 /* "USR1", "SIGUSR1" or a number; 0 when it is no signal that can be handled. */
@@ -79,6 +80,9 @@ static int make_order(const struct afz_invocation *inv, const struct options *op
                 .grace_ns = opt->grace_ns,
                 .checkpoint_cmd = opt->checkpoint_cmd,
                 .checkpoint_wait_ns = opt->checkpoint_wait_ns,
+                .gpu_budget_bytes = opt->gpu_budget_bytes,
+                .amp = opt->amp,
+                .allow_inexact = opt->allow_inexact,
                 .dry_run = opt->dry_run,
         };
         if (best_tier(&ret->best_tier) < 0)
@@ -142,12 +146,46 @@ static void choose_agent(const struct options *opt, const struct afz_front_style
         char folder[1024], path[16384];
         const char *by = afz_agent_kept_out((const char *const *)order->argv);
         if (opt->no_agent || !order->probe || afz_find_agent(folder, sizeof folder) < 0 ||
-            afz_agent_path(folder, getenv("PYTHONPATH"), path, sizeof path) < 0)
+            afz_agent_path(folder, getenv("PYTHONPATH"), path, sizeof path) < 0) {
+                bool needed = opt->gpu_budget_bytes > 0 || opt->amp ||
+                              (opt->policy == AFZ_POLICY_ADAPT && opt->batch == 0);
+                if (needed && !style->quiet && !order->dry_run)
+                        afz_front_say(style, NULL, "agent",
+                                      "without the agent no step of it can be made smaller, and no "
+                                      "GPU budget be set");
                 return;
+        }
         if (by && !style->quiet && !order->dry_run)
                 afz_front_say(style, NULL, "agent",
                               "python %s keeps the agent out: training steps are not counted", by);
         (void)setenv("PYTHONPATH", path, 1);
+        (void)setenv("ANTIFREEZE_AGENT", folder, 1); /* for the wheel's .pth */
+}
+
+/* Restarts under adapt if nobody says how many: an eighth of the batch fits nearly everywhere. */
+enum { ADAPT_RESTARTS = 3 };
+
+/* How often, and how: a usage error where it would be the same again, or what nobody may do. */
+static int plan_restarts(const struct afz_invocation *inv, struct afz_guard_order *order)
+{
+        const struct options *opt = inv->options;
+        bool adapt = opt->policy == AFZ_POLICY_ADAPT;
+        bool templated = afz_restart_usable((const char *const *)inv->argv);
+        if ((opt->amp || opt->allow_inexact) && !adapt)
+                return afz_fail(AFZ_EXIT_OWN,
+                                "run: --%s changes how the job computes: it needs --policy adapt",
+                                opt->amp ? "amp" : "allow-inexact");
+        if (opt->batch > 0 && !templated)
+                return afz_fail(AFZ_EXIT_OWN, "run: --batch needs {batch} in the command, such as "
+                                              "python train.py --batch-size {batch}");
+        if (opt->restarts > 0 && !adapt && (!templated || opt->batch == 0))
+                return afz_fail(AFZ_EXIT_OWN,
+                                "run: --restarts needs {batch} in the command and --batch N, or "
+                                "--policy adapt: the same plan would end in the same way");
+        order->restarts = adapt && !afz_invocation_given(inv, "restarts") ? ADAPT_RESTARTS
+                                                                          : (unsigned)opt->restarts;
+        order->batch = opt->batch;
+        return 0;
 }
 
 static int run_run(const struct afz_invocation *inv)
@@ -163,17 +201,10 @@ static int run_run(const struct afz_invocation *inv)
         if (!budget_is_sane(&wish))
                 return afz_fail(AFZ_EXIT_OWN,
                                 "run: --budget is too small for any program (4M is the least)");
-        bool templated = afz_restart_usable((const char *const *)inv->argv);
-        if (opt->batch > 0 && !templated)
-                return afz_fail(AFZ_EXIT_OWN, "run: --batch needs {batch} in the command, such as "
-                                              "python train.py --batch-size {batch}");
-        if (opt->restarts > 0 && (!templated || opt->batch == 0))
-                return afz_fail(AFZ_EXIT_OWN,
-                                "run: --restarts needs {batch} in the command and --batch N: the "
-                                "same plan would end in the same way");
         order.argv = inv->argv;
-        order.restarts = (unsigned)opt->restarts;
-        order.batch = opt->batch;
+        status = plan_restarts(inv, &order);
+        if (status != 0)
+                return status;
         choose_probe(opt, probe, sizeof probe, why, sizeof why, &order);
         choose_agent(opt, &style, &order);
         return afz_front_run(&order, &wish, &style);
@@ -204,17 +235,19 @@ static int run_attach(const struct afz_invocation *inv)
         return afz_front_run(&order, &wish, &style);
 }
 
-/* attach has all but the first two. */
-enum { RUN_ONLY_ROWS = 2 };
+/* attach has all but the first five: they are for who starts a job. */
+enum { RUN_ONLY_ROWS = 5 };
 static const struct afz_option rows[] = {
         {.name = "restarts",
          .arg = "N",
          .type = AFZ_OPTION_U64,
          .offset = offsetof(struct options, restarts),
          .max = 16,
-         .default_text = "0",
-         .help = "Start a job that was stopped for memory again, at most N times, each time with "
-                 "half the batch and twice the accumulation."},
+         .default_text = "0; with --policy adapt, 3",
+         .help = "Start a job that ended for want of memory again, at most N times, each time with "
+                 "half the batch and twice the accumulation. With --policy adapt also one without "
+                 "{batch}: in smaller steps where the agent can make them, and from its last "
+                 "checkpoint where it has told of one."},
         {.name = "batch",
          .arg = "N",
          .type = AFZ_OPTION_U64,
@@ -223,6 +256,21 @@ static const struct afz_option rows[] = {
          .max = UINT64_C(1) << 32,
          .help = "The batch size to begin with; put in for {batch} in the command. {accum} is how "
                  "many batches make one step."},
+        {.name = "gpu-budget",
+         .arg = "SIZE",
+         .type = AFZ_OPTION_SIZE,
+         .offset = offsetof(struct options, gpu_budget_bytes),
+         .min = UINT64_C(64) << 20,
+         .help = "How much memory of each GPU a Python program may use. Its framework refuses what "
+                 "goes beyond, as if the GPU were that small."},
+        {.name = "amp",
+         .offset = offsetof(struct options, amp),
+         .help = "With --policy adapt: compute in mixed precision where the framework can be told "
+                 "to and the hardware gains by it. Losses differ in their last digits."},
+        {.name = "allow-inexact",
+         .offset = offsetof(struct options, allow_inexact),
+         .help = "With --policy adapt: make steps smaller also where that changes the result, as "
+                 "with batch normalization."},
         {.name = "budget",
          .arg = "SIZE|%",
          .type = AFZ_OPTION_SIZE_OR_PERCENT,
@@ -242,7 +290,10 @@ static const struct afz_option rows[] = {
          .choices = policies,
          .default_text = "protect",
          .help = "watch sets no limits and never acts; protect slows, asks to save and stops the "
-                 "job before the machine suffers; adapt also makes it smaller."},
+                 "job before the machine suffers; adapt also makes the steps of a training smaller "
+                 "when "
+                 "memory runs short, with the same result, and starts it again where that is not "
+                 "enough."},
         {.name = "grace",
          .arg = "TIME",
          .type = AFZ_OPTION_DURATION,
@@ -313,6 +364,8 @@ static const struct afz_operand attach_operands[] = {
 static const struct afz_example run_examples[] = {
         {"antifreeze run -- python train.py", "Train, held to what the machine can give."},
         {"antifreeze run --budget 12G -- python train.py", "With a budget of your own."},
+        {"antifreeze run --policy adapt -- python train.py",
+         "If a batch does not fit, it is put through in parts, and the training goes on."},
         {"antifreeze run --restarts 3 --batch 64 -- python train.py --bs {batch} --accum {accum}",
          "If 64 does not fit: 32 with two accumulation steps, then 16 with four."},
         {"antifreeze run --checkpoint-signal USR1 -- python train.py",

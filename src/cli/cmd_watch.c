@@ -69,6 +69,7 @@ static void write_tick(struct afz_out *out, const struct afz_window *window,
         afz_plain_line(out, window, afz_time_of_day(clock));
         if (target->lines.now.known && now - tick->lines_ns >= LINES_NS) {
                 afz_plain_lines(out, &target->lines.now, clock);
+                afz_plain_uses(out, &target->lines.now, clock);
                 tick->lines_ns = now;
         }
 }

@@ -20,6 +20,7 @@
 #include "why_meaning.h"
 #include "why_sites.h"
 #include "why_stacks.h"
+#include "why_use.h"
 
 struct why_options {
         bool json, paste, verbose;
@@ -157,7 +158,9 @@ static int tell_file(const struct why_options *options, struct question *q, stru
         if (dir_fd < 0)
                 return r;
         afz_flight_init(&q->flight);
-        if (afz_flight_read(dir_fd, afz_why_sites_wanted, &q->flight, q->lacking) >= 0) {
+        if (afz_flight_read(dir_fd, afz_why_use_wanted, &q->flight, q->lacking) >= 0) {
+                afz_why_adapted(out, &q->flight, &q->known.outcome.end);
+                afz_why_use(out, &q->flight, false, false);
                 afz_why_sites(out, &q->flight, false);
                 afz_why_stacks(out, &q->flight, false);
         }
@@ -189,6 +192,8 @@ static int answer(const struct why_options *options, struct question *q, struct 
                 afz_why_detail(out, known, &q->flight, q->lacking);
         else {
                 afz_why_put(out, known, &q->flight, false);
+                afz_why_adapted(out, &q->flight, &known->outcome.end);
+                afz_why_use(out, &q->flight, known->outcome.end.how == AFZ_END_RUNNING, false);
                 afz_why_sites(out, &q->flight, false);
                 afz_why_stacks(out, &q->flight, false);
         }

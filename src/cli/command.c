@@ -55,6 +55,11 @@ static int check_operands(const struct afz_program *program, const struct afz_co
                                    parsed->argv[count], program->name, command->name);
 }
 
+static bool is_raw(const struct afz_command *command, int argc, char **argv)
+{
+        return command->raw && !(argc == 1 && strcmp(argv[0], "--help") == 0);
+}
+
 int afz_command_parse(const struct afz_program *program, const struct afz_command *command,
                       int argc, char **argv, void *values, struct afz_invocation *ret,
                       struct afz_usage_error *error)
@@ -68,9 +73,13 @@ int afz_command_parse(const struct afz_program *program, const struct afz_comman
                 memcpy(values, command->defaults, command->options_size);
         else if (command->options_size)
                 memset(values, 0, command->options_size);
-        r = afz_options_parse(command->options, order, argc, argv, values, &parsed, error);
-        if (r < 0)
-                return r;
+        if (is_raw(command, argc, argv)) {
+                parsed = (struct afz_parsed){.argc = argc, .argv = argv};
+        } else {
+                r = afz_options_parse(command->options, order, argc, argv, values, &parsed, error);
+                if (r < 0)
+                        return r;
+        }
         if (!parsed.help) {
                 r = check_operands(program, command, &parsed, error);
                 if (r < 0)

@@ -61,6 +61,7 @@ struct afz_command {
         const void *defaults;               /* an options struct; NULL: all zero */
         int usage_status; /* exit status of a usage error; 0 means AFZ_EXIT_USAGE */
         bool hidden;      /* works, but is shown and offered nowhere */
+        bool raw;         /* all that follows is another program's; only --help alone is ours */
         int (*run)(const struct afz_invocation *); /* returns the exit status */
 };
 

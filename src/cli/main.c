@@ -1,10 +1,12 @@
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "config.h"
+#include "find_python.h"
 #include "help.h"
 
 /* Room for any command's options. */
@@ -45,6 +47,16 @@ static int run_command(const struct afz_program *program, int argc, char **argv)
         return command->run(&invocation);
 }
 
+/* Started as antifreeze-python: all arguments are Python's, and the link's own place says which. */
+static int run_as_python(const struct afz_program *program, int argc, char **argv)
+{
+        char name[] = "python";
+        if (setenv("ANTIFREEZE_LINK", argv[0], 1) < 0)
+                return afz_fail(AFZ_EXIT_OWN, "python: no memory");
+        argv[0] = name;
+        return run_command(program, argc, argv);
+}
+
 int main(int argc, char **argv)
 {
         struct afz_program program = afz_program;
@@ -52,6 +64,8 @@ int main(int argc, char **argv)
         struct afz_usage_error error;
         struct afz_parsed parsed;
         program.options = global_rows;
+        if (argc > 0 && afz_python_is_link(argv[0]))
+                return run_as_python(&program, argc, argv);
         if (argc < 1 || afz_options_parse(global_rows, AFZ_OPERANDS_LAST, argc - 1, argv + 1,
                                           &globals, &parsed, &error) < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "%s", argc < 1 ? "no arguments" : error.text);

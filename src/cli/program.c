@@ -11,11 +11,23 @@
 #include "quantity.h"
 
 static const struct afz_command *const commands[] = {
-        &afz_command_run,        &afz_command_attach,  &afz_command_watch,
-        &afz_command_why,        &afz_command_report,  &afz_command_runs,
-        &afz_command_export,     &afz_command_set,     &afz_command_doctor,
-        &afz_command_demo,       &afz_command_capture, &afz_command_help,
-        &afz_command_completion, &afz_command_man,     NULL,
+        &afz_command_run,
+        &afz_command_attach,
+        &afz_command_watch,
+        &afz_command_why,
+        &afz_command_report,
+        &afz_command_runs,
+        &afz_command_export,
+        &afz_command_set,
+        &afz_command_doctor,
+        &afz_command_demo,
+        &afz_command_python,
+        &afz_command_kernel,
+        &afz_command_capture,
+        &afz_command_help,
+        &afz_command_completion,
+        &afz_command_man,
+        NULL,
 };
 
 static const struct afz_note exit_status[] = {
@@ -37,11 +49,13 @@ static const struct afz_note environment[] = {
          "Set for CMD by run, unless --no-probe: the socket and the library of the probe, which "
          "comes before what LD_PRELOAD has already; and that the address sanitizer is not to mind "
          "it (verify_asan_link_order=0)."},
-        {"PYTHONPATH",
+        {"PYTHONPATH, ANTIFREEZE_AGENT",
          "Set for CMD by run, unless --no-agent: the folder by which the agent comes into Python "
-         "programs stands ahead of what it has already."},
+         "programs; on PYTHONPATH it stands ahead of what is there already."},
         {"ANTIFREEZE_TIER",
          "The best tier to try (scope, cgroup2, cgroup1, none): for tests of the weaker ones."},
+        {"ANTIFREEZE_PYTHON, ANTIFREEZE_OPTIONS",
+         "The interpreter that python and kernel use, and options of run for what python runs."},
         {"ANTIFREEZE_NVML", "The file to load instead of libnvidia-ml.so.1."},
         {0},
 };

@@ -36,6 +36,33 @@ static const char *memory_name(uint32_t kind)
         return kind < sizeof names / sizeof names[0] ? names[kind] : "";
 }
 
+static void add_use(struct afz_lines_now *now, int gpu, const char *name, uint64_t bytes)
+{
+        if (bytes > 0 && now->uses[gpu] < AFZ_USES_NOW)
+                now->use[gpu][now->uses[gpu]++] = (struct afz_use_now){name, bytes};
+}
+
+static void take_uses(struct afz_lines_now *now, const struct afz_keeper_answer *a)
+{
+        for (int gpu = 0; gpu < 2; gpu++) {
+                const struct afz_keeper_use *use = &a->use[gpu];
+                add_use(now, gpu, "parameters", use->parameters);
+                add_use(now, gpu, "gradients", use->gradients);
+                add_use(now, gpu, "optimizer", use->optimizer);
+                add_use(now, gpu, "activations", use->activations);
+                add_use(now, gpu, "batch", use->batch);
+                add_use(now, gpu, "buffers", use->buffers);
+        }
+        add_use(now, 0, "fetched ahead", a->loader_bytes);
+        add_use(now, 0, "shuffle", a->shuffle_bytes);
+        if (a->gpu_held_bytes > a->gpu_tensors_bytes)
+                add_use(now, 1, "allocator cache", a->gpu_held_bytes - a->gpu_tensors_bytes);
+        now->gpu_peak_bytes = a->gpu_peak_bytes;
+        now->batch = a->batch_count;
+        now->micro = a->micro_count;
+        now->ooms = a->ooms_count;
+}
+
 static void take(struct afz_lines_now *now, const struct afz_keeper_answer *a)
 {
         *now = (struct afz_lines_now){.known = a->looked_ns > 0,
@@ -44,6 +71,7 @@ static void take(struct afz_lines_now *now, const struct afz_keeper_answer *a)
                                       .growth_s = a->growth_s,
                                       .processes = a->processes,
                                       .rows = a->rows};
+        take_uses(now, a);
         afz_span_copy(afz_span_str(a->words), now->words, sizeof now->words);
         for (uint32_t i = 0; i < a->rows; i++) {
                 const struct afz_keeper_row *row = &a->row[i];

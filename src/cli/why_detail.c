@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent_event.h"
 #include "history.h"
 #include "leak.h"
 #include "memory_ledger.h"
@@ -11,6 +12,7 @@
 #include "why_now.h"
 #include "why_sites.h"
 #include "why_stacks.h"
+#include "why_use.h"
 
 /* Of the time line, so much is shown; what led to the end matters most. */
 enum { FIRST_LINES = 8, LAST_LINES = 24 };
@@ -98,6 +100,11 @@ static bool describe(const struct afz_mark *mark, char *buf, size_t cap)
                         snprintf(buf, cap, "started, attempt %lld", (long long)mark->code);
                 else
                         snprintf(buf, cap, "started");
+                return true;
+        case AFZ_MARK_AGENT: /* what it said in words stands there as said */
+                if (mark->code != AFZ_AGENT_OOM)
+                        return false;
+                afz_agent_event_oom_words(afz_span_str(mark->text), buf, cap);
                 return true;
         case AFZ_MARK_GAP:
                 snprintf(buf, cap, "%lld records were lost here", (long long)mark->code);
@@ -229,6 +236,8 @@ void afz_why_detail(struct afz_out *out, const struct afz_run_known *known,
         if (running)
                 put_forecast(out, flight);
         put_changed(out, known->page.id);
+        afz_why_adapted(out, flight, &known->outcome.end);
+        afz_why_use(out, flight, running, true);
         put_ledger(out, flight, running);
         afz_why_sites(out, flight, true);
         afz_why_stacks(out, flight, true);

@@ -50,6 +50,38 @@ static const struct {
          "last one lets go of it. Loader workers hand over their batches there: keep a copy "
          "(.clone()) of what you want to keep, and drop the batch. Of shared memory that the "
          "program makes itself, call close() and unlink()."},
+        {"leak:retrace",
+         "TensorFlow makes a graph of a tf.function when it is called with something new: another "
+         "shape, another type, another Python number. Here that happens in nearly every step: each "
+         "new graph is kept, and to make it takes far longer than the step. Hand it tensors "
+         "instead "
+         "of Python values, make the function once and outside of the loop, and name the shapes "
+         "that change (input_signature with None, reduce_retracing=True). The same is said of "
+         "tf.Variables that are made in every step and stay: make them once, and assign."},
+        {"leak:gpu",
+         "What is in GPU memory when the optimizer is called grows with every step: a step's own "
+         "needs are gone by then, so that tensors of steps before are kept. Usual ways to it: "
+         "losses or outputs in a list, a hidden state that goes on into the next step, a cache "
+         "without an end. Keep loss.item() and x.detach().cpu()."},
+        {"model-too-large",
+         "The model itself does not fit: its weights, their gradients and what the optimizer keeps "
+         "fill the memory, or not even one sample at a time goes through. A smaller batch does not "
+         "help any more. What helps, with its price: activation checkpointing (a third more time), "
+         "an 8-bit optimizer, weights in bf16, a smaller model, or one that is split over several "
+         "devices."},
+        {"shuffle-buffer",
+         "tf.data's shuffle(N) keeps N elements in memory, and cache() all of them. When they "
+         "stand "
+         "behind map() or batch(), an element is a decoded picture or a whole batch, and that is "
+         "much of the job's memory. Shuffle file names or indices first and decode afterwards, "
+         "take "
+         "a smaller buffer, or cache to a file."},
+        {"held-after-use",
+         "When training was left (for an evaluation, at the end of a notebook's cell), much memory "
+         "stayed taken by tensors that belong neither to the model nor to the optimizer: the last "
+         "loss with its graph, outputs in a list, a batch, or an exception whose traceback keeps "
+         "all of it. What comes next has that much less. del what is not needed any more; in a "
+         "notebook also sys.last_exc, and the variables _ and Out."},
         {"dataset-in-memory",
          "Most of the job's memory are data that it loaded as a whole before it began to work, and "
          "keeps. It does not grow, but it leaves little room, and the next larger data set will "
@@ -61,8 +93,10 @@ static const struct {
          "The memory comes and goes with each step: what a step needs for its batch (samples, "
          "activations, gradients) is too much for what the job may use. Take a smaller batch, and "
          "add up the gradients of several before the optimizer's step (gradient accumulation): "
-         "that learns the same. The advice tells which part of the batch fits. Activation "
-         "checkpointing and mixed precision make steps smaller, too."},
+         "that learns the same. The advice tells which part of the batch fits; where --policy "
+         "adapt "
+         "has made steps in parts, the parts that went through. Activation checkpointing and mixed "
+         "precision make steps smaller, too."},
         {"layer-buffer",
          "Layers of the model hold large buffers that are not learned: masks, tables, random "
          "matrices that each layer makes for itself. They are there from the start and stay as "
@@ -88,7 +122,8 @@ static const struct {
         {"gpu-oom",
          "The GPU's own memory was used up. A smaller batch with gradient accumulation, mixed "
          "precision, activation checkpointing, or a smaller model lets it fit; empty_cache() does "
-         "not, as long as the tensors are still held."},
+         "not, as long as the tensors are still held. A program that catches the error and goes on "
+         "hears of it, too: what was to be learned in these steps was not."},
         {"gpu-held-by-other",
          "Most of the GPU's memory belongs to another program: perhaps a run of yours that did not "
          "end, a notebook that is still open, or somebody else's job. nvidia-smi names it."},
@@ -129,6 +164,12 @@ static const struct {
          "The job waits for its data more than it computes: the disk, the network or the decoding "
          "is too slow. More workers, larger reads, a local copy, or a format that decodes faster "
          "helps; a faster GPU does not."},
+        {"accumulation-broken",
+         "Gradients of several batches are to be added up before the optimizer makes a step, but "
+         "zero_grad() is called for each batch: what was computed is thrown away, and only the "
+         "last "
+         "batch before each step is learned from. Call it once for each step, after "
+         "optimizer.step(), and divide the loss by the number of batches."},
         {"cpu-oversubscription",
          "Far more threads want to run than there are cores, so they get in each other's way. "
          "Loader workers times threads each is the usual product: set OMP_NUM_THREADS, "

@@ -24,12 +24,6 @@ enum { FEW_ROWS = 3, FULL_ROWS = 8, STACK_LINES = 12 };
  */
 #define UNSEEN_SHARE 0.03
 
-bool afz_why_sites_wanted(enum afz_metric metric)
-{
-        return afz_metric_kind(metric) == AFZ_KIND_SITE || metric == AFZ_HOLD_NEED ||
-               metric == AFZ_JOB_NEED;
-}
-
 /* "200M   26 %  train.py:42 in main()", with how far it may be off where that is much. */
 static void put_row(struct afz_out *out, const struct afz_flight *flight,
                     const struct afz_site_row *row, double share)

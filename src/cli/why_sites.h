@@ -10,7 +10,4 @@
  * Nothing where nothing is known, unless full. */
 void afz_why_sites(struct afz_out *out, const struct afz_flight *flight, bool full);
 
-/* Of which metrics the points are needed for that (flight_file.h). */
-bool afz_why_sites_wanted(enum afz_metric metric);
-
 #endif

@@ -47,11 +47,6 @@ void afz_checkpoint_done(struct afz_checkpoint *c)
         }
 }
 
-void afz_checkpoint_job(struct afz_checkpoint *c, pid_t pid)
-{
-        c->job = pid;
-}
-
 static bool has_agent(const struct afz_checkpoint *c)
 {
         return c->setup.control && afz_control_can_checkpoint(c->setup.control);
@@ -86,6 +81,21 @@ static bool is_over(enum afz_ack ack)
         return ack != AFZ_ACK_ASKED && ack != AFZ_ACK_SAVING;
 }
 
+static void give_up(struct afz_checkpoint *c)
+{
+        if (c->commanded && !is_over(c->ack) && c->helper_fd >= 0)
+                send_helper(c, -1);
+        c->commanded = false;
+        c->words[0] = '\0';
+}
+
+void afz_checkpoint_job(struct afz_checkpoint *c, pid_t pid)
+{
+        give_up(c);
+        c->ack = AFZ_ACK_NONE;
+        c->job = pid;
+}
+
 static bool ask_agents(struct afz_checkpoint *c)
 {
         return has_agent(c) &&
@@ -94,13 +104,10 @@ static bool ask_agents(struct afz_checkpoint *c)
 
 enum afz_checkpoint_means afz_checkpoint_ask(struct afz_checkpoint *c, uint64_t now_ns)
 {
-        if (c->commanded && !is_over(c->ack) && c->helper_fd >= 0)
-                send_helper(c, -1);
+        give_up(c);
         c->number++;
         c->asked_ns = now_ns;
         c->ack = AFZ_ACK_ASKED;
-        c->words[0] = '\0';
-        c->commanded = false;
         if (ask_agents(c)) {
                 c->means = AFZ_CHECKPOINT_AGENT;
                 return c->means;

@@ -59,7 +59,8 @@ int afz_checkpoint_init(struct afz_checkpoint *checkpoint,
 /* Ends the helper and what it runs; waits for it a fifth of a second at most. */
 void afz_checkpoint_done(struct afz_checkpoint *checkpoint);
 
-/* The job's root, for the command's environment (ANTIFREEZE_PID); again for each attempt. */
+/* The job's root, for the command's environment (ANTIFREEZE_PID); again for each attempt: what was
+ * asked of the one before is nobody's any more. */
 void afz_checkpoint_job(struct afz_checkpoint *checkpoint, pid_t pid);
 
 bool afz_checkpoint_can(const struct afz_checkpoint *checkpoint);

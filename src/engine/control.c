@@ -210,6 +210,8 @@ static void do_hello(struct afz_control *c, struct client *client,
         char text[RUN_ID_CAP + 8];
         client->greeted = true;
         client->abilities = line->abilities;
+        if (c->calls.hello)
+                c->calls.hello(c->calls.ctx, line->abilities);
         (void)snprintf(text, sizeof text, "%d %s", AFZ_CONTROL_VERSION, c->run_id);
         (void)say(c, client, "welcome", text);
 }
@@ -220,16 +222,30 @@ static void keep_first(char *kept, struct afz_span text)
                 (void)afz_span_copy(text, kept, AFZ_CONTROL_LINE);
 }
 
-/* Late answers to older requests, and second thoughts, are nobody's fault and change nothing. */
+/* Where something was saved is worth knowing whoever asked for it, and whenever. */
+static void note_saved(struct afz_control *c, const struct client *client, struct afz_span text)
+{
+        char path[AFZ_CONTROL_LINE];
+        if (!client->greeted || !c->calls.saved || !afz_span_starts(text, "/"))
+                return;
+        (void)afz_span_copy(text, path, sizeof path);
+        c->calls.saved(c->calls.ctx, path);
+}
+
+/* Late answers to older requests, and second thoughts, are nobody's fault and change nothing. What
+ * was saved by itself answers no request. */
 static void do_answer(struct afz_control *c, struct client *client,
                       const struct afz_control_line *line)
 {
         struct request *request = &c->request;
-        if (line->number == 0 || line->number > request->number) {
+        bool unasked = line->number == 0 && line->verb == AFZ_CONTROL_SAVED && client->greeted;
+        if (!unasked && (line->number == 0 || line->number > request->number)) {
                 (void)say(c, client, "error", "nothing was asked under this number");
                 return;
         }
-        if (line->number != request->number || !is_pending(client->ack))
+        if (line->verb == AFZ_CONTROL_SAVED)
+                note_saved(c, client, line->text);
+        if (unasked || line->number != request->number || !is_pending(client->ack))
                 return;
         if (line->verb == AFZ_CONTROL_SAVING) {
                 client->ack = AFZ_ACK_SAVING;
@@ -283,6 +299,19 @@ static void do_status(struct afz_control *c, struct client *client)
         (void)say(c, client, r < 0 ? "error" : "status", text);
 }
 
+static void do_event(struct afz_control *c, struct client *client,
+                     const struct afz_control_line *line)
+{
+        char text[AFZ_CONTROL_LINE];
+        if (!client->greeted) {
+                refuse(c, client, "say hello first");
+                return;
+        }
+        (void)afz_span_copy(line->text, text, sizeof text);
+        if (c->calls.event)
+                c->calls.event(c->calls.ctx, line->event, text);
+}
+
 static void obey(struct afz_control *c, struct client *client, struct afz_span packet, pid_t sender)
 {
         struct afz_control_line line;
@@ -300,6 +329,9 @@ static void obey(struct afz_control *c, struct client *client, struct afz_span p
                 break;
         case AFZ_CONTROL_STATUS:
                 do_status(c, client);
+                break;
+        case AFZ_CONTROL_EVENT:
+                do_event(c, client, &line);
                 break;
         default:
                 do_answer(c, client, &line);
@@ -377,12 +409,22 @@ void afz_control_turn(struct afz_control *c, uint64_t now_ns)
         serve_all(c);
 }
 
-bool afz_control_can_checkpoint(const struct afz_control *c)
+static bool can(const struct afz_control *c, uint32_t ability)
 {
         for (unsigned i = 0; i < SLOTS; i++)
-                if (c->client[i].abilities & AFZ_ABILITY_CHECKPOINT)
+                if (c->client[i].abilities & ability)
                         return true;
         return false;
+}
+
+bool afz_control_can_checkpoint(const struct afz_control *c)
+{
+        return can(c, AFZ_ABILITY_CHECKPOINT);
+}
+
+bool afz_control_can_shrink(const struct afz_control *c)
+{
+        return can(c, AFZ_ABILITY_SHRINK);
 }
 
 int afz_control_ask_checkpoint(struct afz_control *c, uint64_t timeout_ms)

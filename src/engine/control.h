@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent_event.h"
 #include "ladder.h"
 
 enum {
@@ -40,6 +41,13 @@ struct afz_control_calls {
         /* Whether this process is of the job; true as well when that cannot be told. NULL: every
          * process counts as of the job. */
         bool (*is_job)(void *ctx, pid_t pid);
+        /* Somebody said hello, or said it anew: AFZ_ABILITY_* of control_line.h. */
+        void (*hello)(void *ctx, uint32_t abilities);
+        /* A checkpoint is on disk at this absolute path, whether or not it was asked for. */
+        void (*saved)(void *ctx, const char *path);
+        /* Somebody that said hello tells of what it met or did; text: see agent_event.h, with its
+         * NUL. Nothing is answered. */
+        void (*event)(void *ctx, enum afz_agent_event event, const char *text);
         void *ctx;
 };
 enum { AFZ_CONTROL_SET_BUDGET, AFZ_CONTROL_SET_SWAP };
@@ -70,6 +78,8 @@ enum afz_ack afz_control_ack(const struct afz_control *control);
 const char *afz_control_saved_path(const struct afz_control *control);
 const char *afz_control_refusal(const struct afz_control *control);
 
+/* Somebody has said that it can use less. */
+bool afz_control_can_shrink(const struct afz_control *control);
 /* Asks all that can to use less memory; nothing is answered. Returns how many were asked. */
 int afz_control_ask_shrink(struct afz_control *control);
 

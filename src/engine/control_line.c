@@ -130,6 +130,24 @@ static int parse_alone(struct afz_span rest, struct afz_control_line *line)
         return afz_span_trim(rest).n == 0 ? 0 : -EINVAL;
 }
 
+/* "note: a sentence" and "oom step=3: a sentence" alike. */
+static int parse_event(struct afz_span rest, struct afz_control_line *line)
+{
+        struct afz_span kind;
+        if (afz_span_take_word(&rest, &kind) < 0)
+                return -EINVAL;
+        if (kind.p[kind.n - 1] == ':') {
+                kind.n--;
+                rest = (struct afz_span){kind.p + kind.n,
+                                         rest.n + (size_t)(rest.p - kind.p) - kind.n};
+        }
+        if (!is_name(kind))
+                return -EINVAL;
+        line->event = afz_agent_event_of(kind);
+        line->text = afz_span_trim(rest);
+        return afz_agent_event_is_text(line->text) ? 0 : -EINVAL;
+}
+
 static const struct {
         const char *word;
         int (*parse)(struct afz_span rest, struct afz_control_line *line);
@@ -141,6 +159,8 @@ static const struct {
         [AFZ_CONTROL_CANNOT] = {"cannot", parse_answer, "it is: cannot N REASON"},
         [AFZ_CONTROL_SET] = {"set", parse_set, "it is: set budget|swap BYTES"},
         [AFZ_CONTROL_STATUS] = {"status", parse_alone, "it is: status"},
+        [AFZ_CONTROL_EVENT] = {"event", parse_event,
+                               "it is: event KIND [KEY=VALUE ...][: SENTENCE]"},
 };
 
 int afz_control_line_parse(struct afz_span packet, struct afz_control_line *ret,
@@ -171,6 +191,6 @@ int afz_control_line_parse(struct afz_span packet, struct afz_control_line *ret,
                 *ret = line;
                 return 0;
         }
-        *ret_why = "it is one of: hello, saving, saved, cannot, set, status";
+        *ret_why = "it is one of: hello, saving, saved, cannot, event, set, status";
         return -EINVAL;
 }

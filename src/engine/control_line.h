@@ -9,6 +9,7 @@
  */
 #include <stdint.h>
 
+#include "agent_event.h"
 #include "span.h"
 
 enum { AFZ_CONTROL_VERSION = 1, AFZ_CONTROL_NAME_MAX = 32 };
@@ -20,6 +21,8 @@ enum afz_control_verb {
         AFZ_CONTROL_CANNOT, /* number; text: why, not empty */
         AFZ_CONTROL_SET,    /* which, number: bytes */
         AFZ_CONTROL_STATUS,
+        AFZ_CONTROL_EVENT, /* event; text: its keys and its sentence (agent_event.h), may be empty
+                            */
         AFZ_CONTROL_VERBS
 };
 
@@ -30,6 +33,7 @@ struct afz_control_line {
         uint64_t number;
         uint32_t abilities;
         int which;                  /* AFZ_CONTROL_SET_* */
+        enum afz_agent_event event; /* what is told */
         struct afz_span name, text; /* borrowed from the packet */
 };
 

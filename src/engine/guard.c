@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "count_of.h"
 #include "guard_state.h"
 #include "pidfd.h"
 #include "sharing.h"
@@ -121,13 +120,19 @@ static int open_all(struct afz_guard *g)
                 return r;
         /* Without a socket the job cannot be asked to save, and `set` cannot reach us; it is held
          * all the same. */
-        struct afz_control_calls calls = {
-                .set = set_from_outside, .status = tell_status, .is_job = in_job, .ctx = g};
+        struct afz_control_calls calls = {.set = set_from_outside,
+                                          .status = tell_status,
+                                          .is_job = in_job,
+                                          .event = afz_guard_agent_event,
+                                          .hello = afz_guard_agent_hello,
+                                          .saved = afz_guard_agent_saved,
+                                          .ctx = g};
         if (afz_control_new(g->run->socket, g->run->page->id, &calls, &g->control) < 0)
                 g->control = NULL;
         snprintf(g->socket_variable, sizeof g->socket_variable, "ANTIFREEZE_SOCKET=%s",
                  g->control ? g->run->socket : "");
         snprintf(g->run_variable, sizeof g->run_variable, "ANTIFREEZE_RUN=%s", g->run->page->id);
+        afz_guard_agent_open();
         struct afz_checkpoint_setup setup = {
                 .control = g->control,
                 .signal = order->checkpoint_signal,
@@ -163,6 +168,12 @@ static void wait_a_while(struct afz_guard *g)
         afz_guard_front_turn(g);
         if (g->control)
                 afz_control_turn(g->control, afz_guard_now(g));
+}
+
+void afz_guard_wait(struct afz_guard *g, uint64_t until_ns)
+{
+        g->wake_ns = until_ns;
+        wait_a_while(g);
 }
 
 /* Whether anything of the job lives; when we cannot tell, nothing does. */
@@ -250,22 +261,6 @@ static bool hold_job(struct afz_guard *g)
         return !gone;
 }
 
-/* Waits before the next attempt; false when somebody wants it to end meanwhile. */
-static bool back_off(struct afz_guard *g)
-{
-        static const int enough[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-        uint64_t begin = afz_guard_now(g);
-        uint64_t end = begin + afz_restart_backoff_ns(&g->plan);
-        while (afz_guard_now(g) < end) {
-                g->wake_ns = end;
-                wait_a_while(g);
-                for (size_t i = 0; i < AFZ_COUNT_OF(enough); i++)
-                        if (g->group_ns[enough[i]] >= begin || g->forward_ns[enough[i]] >= begin)
-                                return false;
-        }
-        return true;
-}
-
 /* The scout sits in the hold's cgroup, if it has one, and keeps it from being removed. */
 static void end_attempt(struct afz_guard *g)
 {
@@ -275,38 +270,15 @@ static void end_attempt(struct afz_guard *g)
         afz_hold_close(&g->hold);
 }
 
-/* Ends this attempt and makes ready for a smaller one; false: there is none, or nobody wants it. */
+/* Ends this attempt and makes ready for the next one. */
 static bool try_again(struct afz_guard *g, bool left)
 {
-        if (left)
-                return false;
-        if (!g->stop_asked && !afz_guard_kernel_killed(g))
-                return false;
-        struct afz_restart_plan next;
-        if (g->order->batch == 0 || !afz_restart_next(&g->plan, &next))
-                return false;
-        g->plan = next;
-        afz_guard_did(g, AFZ_ACTION_RESTART);
-        afz_guard_say(g, "restart", true,
-                      "stopped at its memory limit; starting again with batch %llu and "
-                      "accumulation %llu (attempt %u of %u)",
-                      (unsigned long long)g->plan.batch, (unsigned long long)g->plan.accum,
-                      g->plan.attempt + 1, g->plan.most + 1);
-        if (!back_off(g))
+        if (!afz_guard_again(g, left))
                 return false;
         end_attempt(g);
         if (afz_scout_start_with(g->recorder, &g->scout) < 0)
                 return false;
-        g->root_ended = g->root_signaled = g->stop_asked = g->user_stopped = false;
-        g->killed = g->slowed = g->unparked = false;
-        g->oom_kills_seen = 0;
-        g->parts = 0;
-        g->ack = AFZ_ACK_NONE;
-        g->root_status = 0;
-        g->asked_ns = g->stop_ns = g->picture_ns = 0;
-        g->stop_cause = AFZ_CAUSE_NONE;
-        g->pulse = (struct afz_pulse){0};
-        g->report.shm.unmapped_bytes = 0;
+        afz_guard_afresh(g);
         return true;
 }
 
@@ -315,7 +287,9 @@ static void finish(struct afz_guard *g, bool left)
 {
         struct afz_outcome outcome;
         bool ends = g->order->policy != AFZ_POLICY_WATCH && !g->detach;
-        afz_keeper_dismiss(g->keeper); /* so that nobody has to wait for them later */
+        if (g->order->restarts > 0)
+                afz_guard_let_go_of_stdio(); /* no attempt needs it any more */
+        afz_keeper_dismiss(g->keeper);       /* so that nobody has to wait for them later */
         afz_scout_dismiss(g->scout);
         afz_guard_outcome(g, &outcome);
         if (left && !g->detach && g->hold.row)
@@ -371,6 +345,7 @@ int afz_guard_main(const struct afz_guard_order *order, struct afz_run *run, int
         run->page->front_pid = getppid();
         run->page->guard_pid = getpid();
         int r = open_all(&g);
+        afz_restart_whole(order->restarts, &g.plan);
         if (r >= 0 && order->batch > 0)
                 r = afz_restart_first(order->batch, order->restarts, &g.plan);
         if (r < 0) {

@@ -40,6 +40,8 @@ struct afz_guard_order {
         int checkpoint_signal;      /* 0: none */
         const char *checkpoint_cmd; /* NULL: none */
         uint64_t checkpoint_wait_ns;
+        uint64_t gpu_budget_bytes; /* of VRAM; 0: none was given */
+        bool amp, allow_inexact;   /* what the agent may do to how the job computes */
         bool dry_run;
         const char *version;  /* of ours, for notes that count for one only */
         const char *probe;    /* path of the library; NULL: it is left out */

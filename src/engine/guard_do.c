@@ -182,6 +182,8 @@ static void tell(struct afz_guard *g, const struct afz_decision *decision)
                               g->report.other.name, SIZE(g->report.other.grown_bytes));
         else if (decision->cause != AFZ_CAUSE_KERNEL || !g->server) /* told already */
                 afz_guard_say(g, "warn", false, "%s", cause_words(decision->cause));
+        if (decision->cause == AFZ_CAUSE_BUDGET)
+                afz_guard_say_unsaved(g);
 }
 
 /* A program that does not handle the signal would die of it. A shell hands it to its children. */
@@ -221,6 +223,14 @@ static void checkpoint(struct afz_guard *g)
         afz_guard_say(g, "checkpoint", false, "asked the job to save a checkpoint");
 }
 
+static void shrink(struct afz_guard *g)
+{
+        if (!g->control || afz_control_ask_shrink(g->control) == 0)
+                return;
+        afz_guard_did(g, AFZ_ACTION_SHRINK);
+        afz_guard_say(g, "shrink", false, "asked the job for smaller steps");
+}
+
 void afz_guard_do(struct afz_guard *g, const struct afz_decision *decision)
 {
         uint32_t todo = decision->actions;
@@ -237,10 +247,8 @@ void afz_guard_do(struct afz_guard *g, const struct afz_decision *decision)
                 (void)g->hold.row->squeeze(g->hold.state, decision->squeeze_bytes);
                 afz_guard_did(g, AFZ_ACTION_SQUEEZE);
         }
-        if (WANTS(AFZ_ACTION_SHRINK) && g->control) {
-                (void)afz_control_ask_shrink(g->control);
-                afz_guard_did(g, AFZ_ACTION_SHRINK);
-        }
+        if (WANTS(AFZ_ACTION_SHRINK))
+                shrink(g);
         if (WANTS(AFZ_ACTION_CHECKPOINT))
                 checkpoint(g);
         bool ends = WANTS(AFZ_ACTION_INTERRUPT) || WANTS(AFZ_ACTION_TERMINATE) ||

@@ -179,13 +179,23 @@ void afz_guard_record_action(struct afz_guard *g, enum afz_action action)
 
 void afz_guard_record_attempt(struct afz_guard *g)
 {
-        char text[64] = "";
+        char text[64 + AFZ_CONTROL_LINE] = "";
         if (g->plan.batch > 0)
                 snprintf(text, sizeof text, "batch %llu, accumulation %llu",
                          (unsigned long long)g->plan.batch, (unsigned long long)g->plan.accum);
+        else if (g->plan.lean > 0)
+                snprintf(text, sizeof text, "each batch in %u parts", 1U << g->plan.lean);
+        size_t n = strlen(text);
+        if (g->plan.attempt > 0 && g->agent.saved[0] != '\0')
+                snprintf(text + n, sizeof text - n, "%sfrom %s", n > 0 ? ", " : "", g->agent.saved);
         afz_recorder_go(g->recorder, g->hold.row->tier);
         afz_recorder_mark(g->recorder, now_ns(), AFZ_MARK_ATTEMPT, g->plan.attempt + 1, text);
         g->recorded.next_ns = 0;
+}
+
+void afz_guard_record_agent(struct afz_guard *g, enum afz_agent_event event, const char *text)
+{
+        afz_recorder_mark(g->recorder, now_ns(), AFZ_MARK_AGENT, (int64_t)event, text);
 }
 
 void afz_guard_record_said(struct afz_guard *g, const struct afz_word *word)

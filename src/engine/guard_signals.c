@@ -34,6 +34,13 @@ void afz_guard_signals_forget(struct afz_guard *g)
         afz_guard_reap(g); /* a SIGCHLD may have been among them */
 }
 
+/* Somebody wants it to end; whether it does is its own affair, but it is not started again. */
+static void note_unwanted(struct afz_guard *g, int sig)
+{
+        if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT || sig == SIGKILL)
+                g->unwanted_ns = afz_guard_now(g);
+}
+
 /* Passes a signal on to CMD alone: it was sent to the front, which stands for it. */
 static void forward(struct afz_guard *g, int sig)
 {
@@ -83,6 +90,7 @@ static void take_signal(struct afz_guard *g, const struct signalfd_siginfo *info
         if (info->ssi_signo >= AFZ_GUARD_SIGNALS)
                 return;
         g->group_ns[info->ssi_signo] = afz_guard_now(g);
+        note_unwanted(g, (int)info->ssi_signo);
         if (missed_job(g, info))
                 forward(g, (int)info->ssi_signo);
 }
@@ -117,8 +125,10 @@ void afz_guard_front_turn(struct afz_guard *g)
                         continue;
                 if (word.detach)
                         g->detach = true;
-                else if (word.sig > 0 && word.sig < AFZ_GUARD_SIGNALS)
+                else if (word.sig > 0 && word.sig < AFZ_GUARD_SIGNALS) {
+                        note_unwanted(g, word.sig);
                         g->forward_ns[word.sig] = afz_guard_now(g) + GROUP_NS;
+                }
         }
         forward_due(g);
 }

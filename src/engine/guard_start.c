@@ -107,7 +107,8 @@ static int spawn(struct afz_guard *g)
 {
         const struct afz_guard_order *order = g->order;
         const struct afz_spawn_limit limit = {RLIMIT_NOFILE, order->files};
-        const char *variables[] = {g->socket_variable, g->run_variable, NULL, NULL, NULL, NULL};
+        const char *variables[6 + AFZ_GUARD_AGENT_VARIABLES] = {g->socket_variable,
+                                                                g->run_variable};
         const char *filled[MAX_ARGS];
         char text[8192];
         char *const *argv = order->argv;
@@ -118,10 +119,11 @@ static int spawn(struct afz_guard *g)
                         return r;
                 argv = (char *const *)filled;
         }
+        unsigned n = 2 + afz_guard_agent_environment(g, variables + 2);
         if (g->keeper) {
-                variables[2] = g->probe_socket;
-                variables[3] = g->probe_preload;
-                variables[4] = g->probe_sanitizer;
+                variables[n++] = g->probe_socket;
+                variables[n++] = g->probe_preload;
+                variables[n++] = g->probe_sanitizer;
         }
         struct afz_spawn_plan plan = {
                 .argv = argv,
@@ -219,6 +221,7 @@ static void climb_from_below(struct afz_guard *g)
                 .tier = g->hold.row->tier,
                 .grace_ns = g->order->grace_ns,
                 .can_checkpoint = afz_checkpoint_can(&g->checkpoint),
+                .can_shrink = g->control && afz_control_can_shrink(g->control),
                 .can_brake = true,
                 .can_picture = g->recorder && g->order->policy != AFZ_POLICY_WATCH,
                 .parts_alone = g->server,
@@ -229,7 +232,7 @@ static void climb_from_below(struct afz_guard *g)
 
 /* Our own descriptors of the caller's terminal or pipes: only CMD is to hold them, so that who
  * reads a pipe sees its end when CMD ends. */
-static void let_go_of_stdio(void)
+void afz_guard_let_go_of_stdio(void)
 {
         int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
         for (int i = 0; fd >= 0 && i < 3; i++)
@@ -265,7 +268,7 @@ int afz_guard_start(struct afz_guard *g)
                 return r;
         }
         if (order->restarts == 0)
-                let_go_of_stdio();
+                afz_guard_let_go_of_stdio();
         r = contain(g, why, sizeof why);
         if (r < 0) {
                 afz_guard_fail(g, 125, "cannot watch process %d: %s", (int)g->spawn.pid,

@@ -10,7 +10,9 @@
  *   guard_parts.c    a server's jobs, each for itself
  *   guard_picture.c  the moment before it is stopped
  *   guard_probe.c    the probe in the job, and its keeper
+ *   guard_agent.c    the agent in the job: what it is given, and what it tells of
  *   guard_record.c   what of it goes into the recording
+ *   guard_restart.c  whether there is another attempt
  *   guard_words.c    sentences for people, verdicts for the record
  */
 #include "checkpoint.h"
@@ -49,6 +51,22 @@ struct afz_guard_ending {
         uint64_t need_bytes; /* of all, when it began */
 };
 
+/* What passes between us and the agent. */
+struct afz_guard_agent {
+        /* Of its environment. */
+        char attempt[40], gpu_budget[48], lean[32], resume[AFZ_CONTROL_LINE + 24];
+
+        struct afz_restart_facts now; /* of this attempt */
+        bool refused;                 /* in it, to make steps smaller */
+        char saved[AFZ_CONTROL_LINE]; /* the last checkpoint of any attempt; "": none */
+        uint64_t oom_ns;              /* when it was refused memory and did not get over it;
+                                         0: never */
+        uint64_t base_step; /* which one this attempt went on from; its own count begins anew */
+        uint64_t said_ns[AFZ_AGENT_EVENTS]; /* when one of the kind was last said; 0: never */
+        uint64_t spent_ns; /* recording events is paid for with the time up to here */
+        bool told_unsaved;
+};
+
 struct afz_guard {
         const struct afz_guard_order *order;
         struct afz_run *run;
@@ -73,6 +91,7 @@ struct afz_guard {
         uint64_t promised_bytes; /* that the budget was last reckoned with */
         struct afz_lines lines;
         struct afz_ladder ladder;
+        struct afz_guard_agent agent;
         bool server; /* jobs below it may be stopped alone */
         uint64_t oom_kills_seen;
 
@@ -117,6 +136,7 @@ struct afz_guard {
         /* Signals: when the group got one, and what the front was sent alone. */
         uint64_t group_ns[AFZ_GUARD_SIGNALS];
         uint64_t forward_ns[AFZ_GUARD_SIGNALS]; /* not before this time; 0: none waits */
+        uint64_t unwanted_ns;                   /* when somebody last wanted CMD to end; 0: never */
 
         /* What of this is in the recording. */
         struct {
@@ -132,11 +152,13 @@ struct afz_guard {
         char probe_socket[160], probe_preload[4096], probe_sanitizer[1024]; /* "": no probe */
 };
 
-/* guard.c: -ESRCH and the like when the process is gone. */
+/* guard.c: waits for anything to happen, until then at most. */
+void afz_guard_wait(struct afz_guard *g, uint64_t until_ns);
 
 /* guard_start.c: 0, or -errno after a word of failure was sent. */
 int afz_guard_start(struct afz_guard *g);
 void afz_guard_lock_memory(struct afz_guard *g);
+void afz_guard_let_go_of_stdio(void);
 
 /* guard_signals.c */
 int afz_guard_signals_open(struct afz_guard *g);
@@ -170,16 +192,35 @@ bool afz_guard_stop_part(struct afz_guard *g);
 void afz_guard_part_killed(struct afz_guard *g); /* the system has stopped one */
 bool afz_guard_part_turn(struct afz_guard *g);   /* true: one is being stopped */
 
+/* guard_agent.c */
+void afz_guard_agent_open(void); /* before the first attempt */
+/* The variables for the next attempt, AFZ_GUARD_AGENT_VARIABLES at most; how many. */
+enum { AFZ_GUARD_AGENT_VARIABLES = 7 };
+unsigned afz_guard_agent_environment(struct afz_guard *g, const char **ret);
+void afz_guard_agent_hello(void *g, uint32_t abilities); /* the calls of control.h */
+void afz_guard_agent_saved(void *g, const char *path);
+void afz_guard_agent_event(void *g, enum afz_agent_event event, const char *text);
+void afz_guard_say_unsaved(struct afz_guard *g); /* once, where nobody could save its steps */
+void afz_guard_say_lost(struct afz_guard *g);    /* after it was stopped; where steps are known */
+
+/* guard_restart.c */
+/* After the end of an attempt, before it is cleaned up: says what is lost if memory ended it, and
+ * waits until it is time for another. False: there is none, or nobody wants it. */
+bool afz_guard_again(struct afz_guard *g, bool left);
+void afz_guard_afresh(struct afz_guard *g); /* nothing of the attempt before is known */
+
 /* guard_record.c: none of these waits, or fails */
 void afz_guard_record_open(struct afz_guard *g); /* before anything else is forked */
 void afz_guard_record(struct afz_guard *g);      /* the last look, if it is time, or news */
 void afz_guard_record_action(struct afz_guard *g, enum afz_action action);
 void afz_guard_record_attempt(struct afz_guard *g); /* CMD runs */
+void afz_guard_record_agent(struct afz_guard *g, enum afz_agent_event event, const char *text);
 void afz_guard_record_said(struct afz_guard *g, const struct afz_word *word);
 void afz_guard_record_trouble(struct afz_guard *g); /* says it, once */
 
 /* guard_probe.c */
 void afz_guard_probe_open(struct afz_guard *g);  /* before CMD; says why if it has to be without */
+void afz_guard_probe_room(struct afz_guard *g);  /* a look: how much may still be taken */
 void afz_guard_probe_close(struct afz_guard *g); /* after the keeper's last look */
 
 /* guard_words.c */

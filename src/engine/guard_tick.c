@@ -55,6 +55,7 @@ void afz_guard_look(struct afz_guard *g)
         (void)g->hold.row->look(g->hold.state, &pulse);
         add_unmapped(g, &pulse);
         g->pulse = pulse;
+        afz_guard_probe_room(g);
         atomic_store_explicit(&page->tick_ns, afz_clock_ns(CLOCK_BOOTTIME), memory_order_relaxed);
         if (!afz_pulse_get(&pulse, AFZ_PULSE_NEED, &need))
                 return;
@@ -173,6 +174,20 @@ static void count_cost(struct afz_guard *g)
         atomic_store_explicit(&g->run->page->cpu_ns, ns, memory_order_relaxed);
 }
 
+/* Who listens may come and go. What an agent in the job can make smaller, the probe may refuse. */
+static void change_ladder(struct afz_guard *g)
+{
+        const struct afz_ladder_setup *now = &g->ladder.setup;
+        struct afz_ladder_setup setup = *now;
+        setup.can_checkpoint = afz_checkpoint_can(&g->checkpoint);
+        setup.can_shrink = g->control && afz_control_can_shrink(g->control);
+        setup.refuses = setup.can_shrink && afz_keeper_room(g->keeper);
+        setup.parts_alone = g->server;
+        if (setup.can_checkpoint != now->can_checkpoint || setup.can_shrink != now->can_shrink ||
+            setup.refuses != now->refuses || setup.parts_alone != now->parts_alone)
+                afz_ladder_change(&g->ladder, &setup);
+}
+
 /* What the scout saw, and what is due now and then. */
 static void slow_turn(struct afz_guard *g)
 {
@@ -180,12 +195,7 @@ static void slow_turn(struct afz_guard *g)
         g->slow_next_ns = g->pulse.t_ns + SLOW_NS;
         count_cost(g);
         afz_guard_record_trouble(g);
-        struct afz_ladder_setup setup = g->ladder.setup;
-        setup.can_checkpoint = afz_checkpoint_can(&g->checkpoint);
-        setup.parts_alone = g->server;
-        if (setup.can_checkpoint != g->ladder.setup.can_checkpoint ||
-            setup.parts_alone != g->ladder.setup.parts_alone)
-                afz_ladder_change(&g->ladder, &setup);
+        change_ladder(g);
         reckon_again(g);
         if (!afz_scout_read(g->scout, &g->report) || g->report.count == g->report_count)
                 return;

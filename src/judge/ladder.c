@@ -74,12 +74,22 @@ static void kill_it(struct afz_ladder *l, const struct afz_look *look, struct af
         afz_do(ret, AFZ_ACTION_KILL);
 }
 
-static void shrink(struct afz_ladder *l, struct afz_decision *ret)
+/* Whether a smaller step may still be on its way. */
+static bool waits_for_less(const struct afz_ladder *l, const struct afz_look *look)
 {
-        if (l->setup.policy == AFZ_POLICY_ADAPT && !l->shrunk && !l->braked) {
-                l->shrunk = true;
-                afz_do(ret, AFZ_ACTION_SHRINK);
-        }
+        return l->shrink_ns && look->t_ns - l->shrink_ns < afz_rule.shrink_ns;
+}
+
+static bool shrink(struct afz_ladder *l, const struct afz_look *look, uint64_t most,
+                   struct afz_decision *ret)
+{
+        if (l->setup.policy != AFZ_POLICY_ADAPT || !l->setup.can_shrink || l->braked ||
+            l->shrinks >= most || waits_for_less(l, look))
+                return false;
+        l->shrinks++;
+        l->shrink_ns = look->t_ns;
+        afz_do(ret, AFZ_ACTION_SHRINK);
+        return true;
 }
 
 /* Asks, and from here on the job runs freely. */
@@ -89,7 +99,7 @@ static void begin_asking(struct afz_ladder *l, const struct afz_look *look,
         if (afz_picture_first(l, look, ret))
                 return;
         afz_brake_lift(l, look->t_ns, ret);
-        shrink(l, ret);
+        (void)shrink(l, look, afz_rule.shrinks, ret);
         (void)ask(l, look, ret);
         go(l, AFZ_STAGE_ASKED, look->t_ns);
 }
@@ -101,7 +111,8 @@ static void come_down(struct afz_ladder *l, const struct afz_look *look, struct 
         l->proved_bytes =
                 afz_most(l->proved_bytes, afz_least(l->peak_bytes, l->setup.lines.stop_bytes));
         l->peak_bytes = 0;
-        l->shrunk = false;
+        l->shrinks = 0;
+        l->shrink_ns = 0;
         l->cause = AFZ_CAUSE_NONE;
         go(l, AFZ_STAGE_CALM, look->t_ns);
 }
@@ -184,6 +195,15 @@ static bool waits_for_answer(const struct afz_ladder *l, const struct afz_look *
         return look->t_ns - l->asked_ns < most;
 }
 
+/* A climb that is so fast is made by large things, which will be refused; what comes further was
+ * not. */
+static bool is_refused(const struct afz_ladder *l, const struct afz_look *look)
+{
+        const struct afz_lines *lines = &l->setup.lines;
+        return l->setup.refuses && look->need < (lines->act_bytes + lines->stop_bytes) / 2 &&
+               look->need + afz_reach(look->slope, afz_rule.sudden_ns) >= look->stop;
+}
+
 /* The rungs: what a stage does in a look. */
 
 static void rung_calm(struct afz_ladder *l, const struct afz_look *look, enum afz_ack ack,
@@ -201,7 +221,7 @@ static void rung_calm(struct afz_ladder *l, const struct afz_look *look, enum af
                 return;
         uint64_t from =
                 afz_most(lines->act_bytes, l->proved_bytes ? l->proved_bytes + look->noise : 0);
-        if (look->need < from || !look->growing)
+        if (look->need < from || !look->growing || is_refused(l, look))
                 return;
         l->cause = l->setup.lowered ? AFZ_CAUSE_PRESSURE : AFZ_CAUSE_BUDGET;
         l->climb_ns = look->t_ns;
@@ -209,8 +229,16 @@ static void rung_calm(struct afz_ladder *l, const struct afz_look *look, enum af
         l->released_bytes = 0;
         l->peak_bytes = look->need;
         go(l, AFZ_STAGE_OVER, look->t_ns);
-        afz_brake_dose(l, look, ret);
-        shrink(l, ret);
+        if (!shrink(l, look, 1, ret)) /* no words to a frozen job: the dose comes a look later */
+                afz_brake_dose(l, look, ret);
+}
+
+/* A smaller step is waited for, unless too little is left of the way. */
+static bool may_wait_for_less(const struct afz_ladder *l, const struct afz_look *look)
+{
+        uint64_t way = afz_less(look->stop, l->base_bytes);
+        return waits_for_less(l, look) &&
+               look->need < l->base_bytes + way - way / afz_rule.shrink_part;
 }
 
 static void rung_over(struct afz_ladder *l, const struct afz_look *look, enum afz_ack ack,
@@ -230,13 +258,13 @@ static void rung_over(struct afz_ladder *l, const struct afz_look *look, enum af
                 begin_asking(l, look, ret);
         } else if (look->need < below_act(l) || rests(l, look)) {
                 come_down(l, look, ret);
-        } else if (l->braked) {
+        } else if (l->braked || is_refused(l, look)) {
                 return; /* its pulse ends first */
-        } else if (look->growing && look->need >= l->base_bytes && (used || look->need >= half)) {
+        } else if (look->growing && look->need >= l->base_bytes && (used || look->need >= half) &&
+                   !may_wait_for_less(l, look)) {
                 begin_asking(l, look, ret);
-        } else {
+        } else if (!shrink(l, look, 1, ret)) {
                 afz_brake_dose(l, look, ret);
-                shrink(l, ret);
         }
 }
 
@@ -246,7 +274,8 @@ static void rung_asked(struct afz_ladder *l, const struct afz_look *look, enum a
         l->peak_bytes = afz_most(l->peak_bytes, look->need);
         if (why->stop) {
                 l->cause = why->cause;
-                if (!waits_for_answer(l, look, ack) && look->t_ns > l->stage_ns)
+                if (!waits_for_answer(l, look, ack) && !waits_for_less(l, look) &&
+                    look->t_ns > l->stage_ns)
                         begin_stop(l, look, ret);
         } else if (look->has_need && (look->need < below_act(l) || rests(l, look)) &&
                    !waits_for_answer(l, look, ack)) {

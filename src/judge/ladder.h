@@ -24,6 +24,11 @@
  * - A job that stands still inside its own limit, on a machine that is fine, is only told of.
  * - Missing figures never climb the ladder (UNKNOWN is not danger), and never hide one that is
  *   there.
+ * - A job that can use less is asked to at the start of a climb, and has 5 s for it (a step) before
+ *   it is asked to save; a second time with that, and before it is stopped where there is time.
+ * - A job whose large allocations are refused half way to the stop line is not stopped, braked or
+ *   asked for anything for the slope that leads there: it is taken at its need. What is not refused
+ *   (a slow leak, many small things) takes the rungs as ever.
  * - Policy watch: TELL and nothing else. Shrink is for adapt alone. RESTART is never said here:
  *   the engine decides it after the end (restart_plan.h).
  */
@@ -46,6 +51,9 @@ struct afz_ladder_setup {
         uint64_t grace_ns;      /* from the request to stop until SIGKILL; --grace */
         uint64_t processes_max; /* more than so many is a fork storm; 0: no limit */
         bool can_checkpoint;    /* somebody listens, or a signal or command was given */
+        bool can_shrink;        /* somebody listens who can use less; counts under adapt */
+        bool refuses;           /* and large allocations fail half way between act and stop, which
+                                 * it gets over: a fast climb ends there by itself */
         bool can_brake;
         bool can_picture; /* there is somebody to take one, and something to put it into */
         bool lowered;     /* the lines were lowered because others grew: a stop says PRESSURE */
@@ -102,7 +110,9 @@ struct afz_ladder {
         uint64_t still_ns;     /* since when it does not grow; 0: it does */
         uint64_t asked_ns;     /* the last checkpoint request; 0: none */
         uint64_t stop_ns;      /* the first request to stop */
-        bool told, told_thrash, shrunk;
+        uint64_t shrink_ns;    /* the last request to use less in this climb; 0: none */
+        unsigned shrinks;      /* how many there were */
+        bool told, told_thrash;
 
         bool braked;
         enum afz_brake_reason reason;

@@ -72,12 +72,14 @@ static void sum_up(struct afz_ladder *l, struct afz_look *k)
         uint64_t way = afz_reach(afz_least(k->slope, afz_rule.fast_bytes_per_s), k->react_ns);
         k->stop = afz_most(lines->hard_bytes - afz_most(margin, afz_least(way, lines->hard_bytes)),
                            lines->act_bytes);
+        if (l->setup.refuses)
+                k->stop = lines->stop_bytes;
         way = afz_least(afz_reach(afz_rule.fast_bytes_per_s, k->react_ns), margin);
         k->guard = lines->hard_bytes - way;
 
         uint64_t left = afz_less(lines->hard_bytes, k->need);
         /* A job that does not grow is not near, wherever it stands: it is still spoken to. */
-        k->near = k->growing && k->slope &&
+        k->near = k->growing && k->slope && (!l->setup.refuses || k->need >= k->stop) &&
                   (afz_reach(k->steady, afz_rule.near_ns) >= left ||
                    afz_reach(k->slope, k->react_ns) >= left);
         uint64_t last = afz_least(afz_most(margin / afz_rule.last_part, afz_rule.last_least),

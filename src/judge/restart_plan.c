@@ -46,6 +46,36 @@ bool afz_restart_next(const struct afz_restart_plan *plan, struct afz_restart_pl
         return true;
 }
 
+void afz_restart_whole(unsigned most, struct afz_restart_plan *ret)
+{
+        *ret = (struct afz_restart_plan){.most = most};
+}
+
+bool afz_restart_leaner(const struct afz_restart_plan *plan, const struct afz_restart_facts *facts,
+                        struct afz_restart_plan *ret)
+{
+        struct afz_restart_plan next = *plan;
+        if (facts->learned > next.lean)
+                next.lean = facts->learned;
+        bool leaner = facts->smaller && !facts->least && next.lean < AFZ_RESTART_LEAN_MOST;
+        if (plan->attempt >= plan->most || (!leaner && !facts->saved))
+                return false;
+        next.lean += leaner;
+        next.attempt++;
+        *ret = next;
+        return true;
+}
+
+unsigned afz_restart_halvings(uint64_t batch, uint64_t micro)
+{
+        unsigned n = 0;
+        if (micro == 0)
+                return 0;
+        for (; micro < batch && n < AFZ_RESTART_LEAN_MOST; n++)
+                micro = micro > UINT64_MAX / 2 ? UINT64_MAX : micro * 2;
+        return n;
+}
+
 uint64_t afz_restart_backoff_ns(const struct afz_restart_plan *plan)
 {
         if (!plan->attempt)

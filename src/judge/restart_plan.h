@@ -7,6 +7,10 @@
  * batch is rounded down and the accumulation up (9 x 1 becomes 4 x 3): the effective batch may then
  * grow by less than one batch, never shrink. A plan never comes twice, because the batch falls each
  * time; batch 1 is the last.
+ *
+ * CMD without these words is restarted when that is another plan all the same: an agent inside
+ * makes its steps smaller from the start (each batch is halved `lean` times), or it goes on from
+ * what it has saved since it was started.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +21,7 @@ struct afz_restart_plan {
         uint64_t batch, accum;
         unsigned attempt; /* 0: the first run */
         unsigned most;    /* restarts at most (--restarts) */
+        unsigned lean;    /* how often an agent inside halves each batch from the start */
 };
 
 /* The first attempt. batch 0 is -EINVAL, and so is more than 2^32. */
@@ -24,6 +29,23 @@ int afz_restart_first(uint64_t batch, unsigned most, struct afz_restart_plan *re
 
 /* The attempt after that one; false: there is none (batch 1, or all restarts are used up). */
 bool afz_restart_next(const struct afz_restart_plan *plan, struct afz_restart_plan *ret);
+
+/* CMD without {batch}: how an attempt of it went. */
+struct afz_restart_facts {
+        bool smaller;     /* an agent inside can make steps smaller, and has not refused to */
+        unsigned learned; /* how often it halved each batch at last */
+        bool least;       /* down to one sample at once */
+        bool saved;       /* a checkpoint was made, and the next attempt is told where */
+};
+enum { AFZ_RESTART_LEAN_MOST = 16 }; /* a batch of 65536 in parts of one */
+
+/* The first attempt, and the one after that; false: it would be the same again, or all restarts
+ * are used up. */
+void afz_restart_whole(unsigned most, struct afz_restart_plan *ret);
+bool afz_restart_leaner(const struct afz_restart_plan *plan, const struct afz_restart_facts *facts,
+                        struct afz_restart_plan *ret);
+/* How often `batch` was halved to come to `micro`, rounded up; 0 for nonsense. */
+unsigned afz_restart_halvings(uint64_t batch, uint64_t micro);
 
 /* How long to wait before this attempt: 0 for the first run, then 1 s, 2 s, 4 s ... 30 s. */
 uint64_t afz_restart_backoff_ns(const struct afz_restart_plan *plan);

@@ -51,6 +51,7 @@ enum afz_mark_kind {
         AFZ_MARK_GAP,     /* the recording lacks something; code: how many records */
         AFZ_MARK_STACK,   /* where a thread stood; code: its pid << 32 | tid */
         AFZ_MARK_SITE,    /* the stack of a site, innermost first; code: its subject's id */
+        AFZ_MARK_AGENT,   /* what the agent told; code: enum afz_agent_event, text: see there */
         AFZ_MARK_COUNT
 };
 

@@ -1,0 +1,167 @@
+/* links: judge */
+/* Policy adapt: who can use less is asked to, and waited for; what is refused ends by itself. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "ladder_sim.h"
+
+enum { SEEDS = 12 };
+
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+
+static const uint64_t budgets[] = {64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB,
+                                   GIB,      4 * GIB,   16 * GIB,  64 * GIB};
+
+static struct sim sim_of(uint64_t budget, uint64_t seed)
+{
+        return (struct sim){
+                .budget = {.ram_bytes = budget, .given = true},
+                .tier = AFZ_TIER_SCOPE,
+                .policy = AFZ_POLICY_ADAPT,
+                .grace_ns = 30 * SECOND,
+                .cost_ns = seed % 2 ? 5 * MS : 0,
+                .ram = budget * 4,
+                .saves_ns = 2 * SECOND,
+                .run_for_ns = 60 * SECOND,
+                .floor = budget / 4,
+                .seed = seed,
+        };
+}
+
+static struct afz_lines lines_of(const struct sim *s)
+{
+        return afz_lines_of(&s->budget, s->ram);
+}
+
+static bool acted(const struct sim *s, enum afz_action action)
+{
+        return s->out.count[action] > 0;
+}
+
+static void whole(const struct sim *s)
+{
+        if (s->out.broke)
+                fail_msg("seed %" PRIu64 ": %s", s->seed, s->out.what);
+}
+
+static uint64_t deeds(const struct sim *s)
+{
+        uint64_t all = 0;
+        for (unsigned i = 0; i < AFZ_ACTION_COUNT; i++)
+                all += s->out.count[i];
+        return all;
+}
+
+/* Asked for less, and it is no use: the climb goes on as without, only that the checkpoint waits
+ * for it as long as there is room. */
+static void asked_in_vain(void **state)
+{
+        (void)state;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                struct sim s = sim_of(4 * GIB, seed);
+                s.shape = SIM_LEAK;
+                s.rate = (double)seed * 40e6;
+                s.floor = 3 * GIB;
+                s.less_ns = UINT64_MAX;
+                sim_run(&s);
+                whole(&s);
+                assert_in_range(s.out.count[AFZ_ACTION_SHRINK], 1, 2);
+                assert_true(s.out.first[AFZ_ACTION_SHRINK] < s.out.first[AFZ_ACTION_CHECKPOINT]);
+                assert_true(acted(&s, AFZ_ACTION_CHECKPOINT));
+                assert_true(s.out.killed && !s.out.oom);
+                assert_int_equal(s.out.count[AFZ_ACTION_RESTART], 0);
+        }
+}
+
+/* Steps that need up to twice the budget: half of that, or a quarter, fits. */
+static void fits_in_the_end(void **state)
+{
+        static const struct {
+                double stop_s; /* from act to stop */
+                uint64_t less_ns;
+                uint64_t more; /* than the budget: one part of so many at most */
+        } jobs[] = {
+                {4, 100 * MS, 1},  /* a step ends long before */
+                {1, 3400 * MS, 3}, /* half fits, but the brake is used up by then: who does not
+                                      wait for it asks to save in vain */
+        };
+        (void)state;
+        for (unsigned b = 2; b < COUNT_OF(budgets); b++)
+                for (uint64_t seed = 1; seed <= 2 * SEEDS; seed++) {
+                        struct sim s = sim_of(budgets[b], seed);
+                        s.shape = SIM_SAWTOOTH;
+                        s.level = budgets[b] + budgets[b] / jobs[seed % 2].more * seed / SEEDS / 2;
+                        uint64_t way = lines_of(&s).stop_bytes - lines_of(&s).act_bytes;
+                        s.rate = (double)way / jobs[seed % 2].stop_s;
+                        s.less_ns = jobs[seed % 2].less_ns;
+                        s.run_for_ns = 600 * SECOND;
+                        sim_run(&s);
+                        whole(&s);
+                        assert_true(acted(&s, AFZ_ACTION_SHRINK));
+                        assert_false(acted(&s, AFZ_ACTION_INTERRUPT) || acted(&s, AFZ_ACTION_KILL));
+                        assert_false(acted(&s, AFZ_ACTION_CHECKPOINT));
+                        assert_true(s.level < budgets[b]);
+                }
+}
+
+/* Steps of three times the budget, as fast as memory can be filled, which are refused on the way:
+ * nothing has to be done about them, however late the looks come. */
+static void refused_steps(void **state)
+{
+        (void)state;
+        for (unsigned b = 0; b < COUNT_OF(budgets); b++)
+                for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                        struct sim s = sim_of(budgets[b], seed);
+                        s.shape = SIM_SAWTOOTH;
+                        s.level = 3 * budgets[b];
+                        s.rate = (double)budgets[b] * (double)(1 + seed % 4);
+                        s.cost_ns = seed * MS;
+                        s.tier = (enum afz_tier)(seed % AFZ_TIER_COUNT);
+                        s.less_ns = 100 * MS;
+                        s.refused = true;
+                        sim_run(&s);
+                        whole(&s);
+                        assert_true(s.out.halved >= 2);
+                        assert_int_equal(deeds(&s), s.out.count[AFZ_ACTION_TELL]);
+                        assert_false(s.out.oom);
+                }
+}
+
+/* What is refused nothing climbs the rungs as ever: it is asked to save, and stopped in time. */
+static void small_things_are_not_refused(void **state)
+{
+        (void)state;
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                struct sim s = sim_of(4 * GIB, seed);
+                s.shape = SIM_LEAK;
+                s.rate = 20e6 + (double)seed * 4e6;
+                s.floor = 3 * GIB;
+                s.less_ns = UINT64_MAX;
+                s.run_for_ns = 120 * SECOND;
+                s.in_vain = true;
+                sim_run(&s);
+                whole(&s);
+                assert_true(acted(&s, AFZ_ACTION_SHRINK));
+                assert_true(acted(&s, AFZ_ACTION_CHECKPOINT));
+                assert_int_equal(s.ack, AFZ_ACK_SAVED); /* there was time for it */
+                assert_false(s.out.oom);
+                assert_true(s.out.killed);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(asked_in_vain),
+                cmocka_unit_test(fits_in_the_end),
+                cmocka_unit_test(refused_steps),
+                cmocka_unit_test(small_things_are_not_refused),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
