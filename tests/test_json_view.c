@@ -240,7 +240,7 @@ static void test_lines_of_the_program(void **state)
             "\"lines\":{\"live_bytes\":300,\"step_count\":null,\"growth_s\":null,"
             "\"processes_count\":2,\"probe\":\"the probe is in 2 processes\",\"top\":[{\"name\":");
         has(tick(&view, fix), ".py:3 in f()\",\"live_bytes\":200,\"growth_bytes\":null,"
-                              "\"memory\":\"heap\",\"processes_count\":2}]}");
+                              "\"memory\":\"heap\",\"processes_count\":2}],\"used_for\":null}");
         lines.growth_s = 60, lines.step = 7;
         has(tick(&view, fix), "\"step_count\":7,\"growth_s\":60,");
         has(tick(&view, fix), "\"growth_bytes\":-5,");

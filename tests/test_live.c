@@ -49,6 +49,27 @@ static const struct afz_lines_now some_lines = {
                 {"everywhere else", 600000000, 104857600, "", 0}},
 };
 
+/* The same, of a framework that tells what its memory is for; a step goes in four parts. */
+static const struct afz_lines_now some_uses = {
+        .known = true,
+        .live_bytes = 4080218931,
+        .step = 1240,
+        .growth_s = 60,
+        .processes = 1,
+        .rows = 1,
+        .row = {{"train.py:118 in train_step()", UINT64_C(2) << 30, 220200960, "heap", 1}},
+        .uses = {3, 4},
+        .use = {{{"parameters", 1 << 20}, {"batch", 200 << 20}, {"fetched ahead", 800 << 20}},
+                {{"parameters", 440 << 20},
+                 {"gradients", 440 << 20},
+                 {"optimizer", 880 << 20},
+                 {"activations", UINT64_C(5) << 30}}},
+        .gpu_peak_bytes = UINT64_C(7) << 30,
+        .batch = 64,
+        .micro = 16,
+        .ooms = 2,
+};
+
 static const struct afz_event oom = {.t_ns = FIX_T0 - 65 * FIX_S,
                                      .kind = AFZ_EVENT_OOM_KILL,
                                      .code = 99,
@@ -153,6 +174,10 @@ static const struct frame golden[] = {
         {"live-80x24-lines-none.txt", 80, 24, USUAL, .want = {.procs = 6, .cores = 8}, .keys = "l"},
         {"live-200x50-lines.txt", 200, 50, USUAL, .want = {.gpus = 1, .procs = 12, .cores = 16},
          .line_gib = 13, .lines = &some_lines},
+        {"live-80x24-uses.txt", 80, 24, USUAL, .want = {.gpus = 1, .procs = 6, .cores = 8},
+         .line_gib = 13, .lines = &some_uses},
+        {"live-200x50-uses.txt", 200, 50, USUAL, .want = {.gpus = 1, .procs = 12, .cores = 16},
+         .line_gib = 13, .lines = &some_uses},
         {"live-40x10.txt", 40, 10, USUAL, .want = {.gpus = 1, .procs = 5, .cores = 8}},
 };
 
@@ -184,7 +209,9 @@ static void test_every_size_and_page(void **state)
                                                            .cores = 96},
                                                   .keys = keys[k],
                                                   .line_gib = 13,
-                                                  .lines = k % 2 ? &some_lines : NULL,
+                                                  .lines = k % 3 == 1   ? &some_lines
+                                                           : k % 3 == 2 ? &some_uses
+                                                                        : NULL,
                                                   .events = true};
                                 draw(&f, text);
                         }

@@ -122,12 +122,39 @@ static void test_lines_of_the_program(void **state)
         assert_int_equal(out.len, 0);
 }
 
+static void test_what_it_is_for(void **state)
+{
+        struct afz_lines_now lines = {
+                .known = true,
+                .uses = {2, 1},
+                .use = {{{"parameters", 20 << 20}, {"activations", UINT64_C(3) << 30}},
+                        {{"optimizer", 40 << 20}}},
+        };
+        char buf[256];
+        struct afz_out out = afz_out_to(-1, buf, sizeof buf - 1);
+        (void)state;
+        afz_plain_uses(&out, &lines, "12:03:11");
+        buf[out.len] = 0;
+        assert_string_equal(buf, "12:03:11 memory is for: parameters 20.0M, activations 3.0G\n"
+                                 "12:03:11 GPU memory is for: optimizer 40.0M\n");
+        out.len = 0;
+        for (uint32_t i = 0; i < AFZ_USES_NOW; i++)
+                lines.use[0][i] = (struct afz_use_now){"a name that is long enough", UINT64_MAX};
+        lines.uses[0] = AFZ_USES_NOW, lines.uses[1] = 0;
+        afz_plain_uses(&out, &lines, NULL);
+        assert_in_range(out.len, 2, AFZ_PLAIN_COLUMNS + 1);
+        out.len = 0;
+        lines.known = false;
+        afz_plain_uses(&out, &lines, NULL);
+        afz_plain_uses(&out, NULL, NULL);
+        assert_int_equal(out.len, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_lines),
-                cmocka_unit_test(test_lines_of_the_program),
-                cmocka_unit_test(test_sentence_is_harmless),
+                cmocka_unit_test(test_lines),          cmocka_unit_test(test_lines_of_the_program),
+                cmocka_unit_test(test_what_it_is_for), cmocka_unit_test(test_sentence_is_harmless),
                 cmocka_unit_test(test_empty_window),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

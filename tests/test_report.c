@@ -291,6 +291,11 @@ static void test_says_it_all(void **state)
                                             "Waiting for memory",
                                             "Training steps",
                                             "4 times",
+                                            "What the memory was for",
+                                            "<strong>Adapted:</strong> memory ran out 2 times",
+                                            "activations<small>grows with the batch",
+                                            "3.0 GB</td><td>75 %</td>",
+                                            "the GPU&#39;s memory ran out in step 3",
                                             "7.4 GB</td>",
                                             "948 MB</td>",
                                             "46 %</td>",
@@ -476,7 +481,7 @@ static void test_events(void **state)
         }
         assert_int_equal(brakes, 1);
         assert_int_equal(events->count,
-                         7); /* start, warning, brakes, checkpoint, saved, two ends */
+                         8); /* start, OOM, warning, brakes, checkpoint, saved, two ends */
         free(events);
         fix_page_free(page);
 }

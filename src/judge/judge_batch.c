@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "batch_split.h"
 #include "end_clues.h"
 #include "judge_words.h"
 #include "judges.h"
@@ -353,7 +354,10 @@ void afz_judge_batch(const struct afz_case *c, struct afz_outcome *ret)
         struct afz_memory_line line = afz_memory_line_of(c);
         uint32_t start_ms = afz_end_last_start(c->flight);
         const struct afz_column *steps = afz_step_column(c->flight, start_ms, UINT32_MAX);
+        if (!afz_leak_said(ret) && afz_batch_split_say(c, ret))
+                return;
         if (line.bytes <= 0 || line.peak_bytes <= 0 || afz_leak_said(ret) ||
+            afz_outcome_find(ret, "model-too-large") ||
             (!line.met && line.peak_bytes < rule.near * line.bytes))
                 return;
         if (!steps || !judge_steps(c, &line, steps, ret))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent_tale.h"
 #include "end_clues.h"
 #include "judge_words.h"
 #include "judges.h"
@@ -18,6 +19,7 @@ static const struct {
         double crash, crash_with_line;  /* with the kernel's own word for it */
         double signal, asked;           /* somebody's signal; our own checkpoint signal */
         double of_shell;                /* by what is added to 128 in an exit status */
+        double refused;                 /* the agent saw the error that ended it */
         double exit, clean;
         double clean_level;   /* its memory was seen level */
         double clean_grown;   /* it grew, and nobody can say why ... */
@@ -37,7 +39,8 @@ static const struct {
         .signal = 0.8, /* a program may also send itself a signal */
         .asked = 0.8,
         .of_shell = 0.7, /* a program may end with any number */
-        .exit = 0.75,    /* that it ended so is certain; that nothing outside led to it is not */
+        .refused = 0.9,
+        .exit = 0.75, /* that it ended so is certain; that nothing outside led to it is not */
         .clean = 0.9,
         .clean_level = 0.95,
         .clean_grown = 0.8,
@@ -358,6 +361,43 @@ static struct afz_verdict *say_timeout(const struct afz_case *c, struct afz_outc
         return v;
 }
 
+/* It ended with an error that means "no memory": the machine's, or what is left of its budget where
+ * that is refused in time (--policy adapt). NULL: it did not. */
+static struct afz_verdict *say_refused(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_tale tale;
+        char asked[48] = "", place[80] = "";
+        afz_tale_of(c->flight, &c->facts.end, afz_end_last_start(c->flight), &tale);
+        const struct afz_oom *oom = &tale.last[false];
+        if (tale.ooms[false] == 0 || !afz_oom_is_fatal(oom, &c->facts.end))
+                return NULL;
+        struct afz_verdict *v = say(c, ret, "host-exhaustion", AFZ_LEVEL_ACT, rule.refused);
+        if (!v)
+                return NULL;
+        afz_oom_where(oom, &v->where);
+        const char *slash = strrchr(v->where.file, '/');
+        if (oom->asked_bytes > 0)
+                snprintf(asked, sizeof asked, "%s at once", SIZE(oom->asked_bytes));
+        if (v->where.line > 0)
+                snprintf(place, sizeof place, " at %.60s:%d", slash ? slash + 1 : v->where.file,
+                         (int)v->where.line);
+        snprintf(v->summary, sizeof v->summary,
+                 "it ended with an error for want of memory: %s%s%s%s",
+                 asked[0] ? "it asked for " : "it asked for more than there was", asked, place,
+                 tale.refused > 0 ? ", which would have gone beyond what it may use" : "");
+        snprintf(v->fix, sizeof v->fix, "%s%s",
+                 oom->step > 0 || oom->batch > 0
+                         ? "a smaller batch, or streaming the data"
+                         : "make less at once there: a smaller model, part of the data, narrower "
+                           "numbers (float32, not float64)",
+                 c->facts.watch_only ? "" : "; if the RAM is there, --budget raises the limit");
+        if (oom->step > 0)
+                afz_verdict_note(v, "in step %llu%s", (unsigned long long)oom->step,
+                                 tale.splits > 0 ? ", though steps were made in parts already"
+                                                 : "");
+        return v;
+}
+
 static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outcome *ret)
 {
         int code = c->facts.end.code, sig = signal_of_status(code);
@@ -373,6 +413,9 @@ static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outco
                                          code);
                 return v;
         }
+        v = say_refused(c, ret);
+        if (v)
+                return v;
         v = say(c, ret, "exception", AFZ_LEVEL_WARN, rule.exit);
         if (!v)
                 return NULL;
@@ -380,6 +423,12 @@ static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outco
         snprintf(v->fix, sizeof v->fix, "read the last lines that it printed");
         if (afz_end_was_full(c))
                 afz_verdict_note(v, "its need was near what it may use when it ended");
+        struct afz_tale tale;
+        afz_tale_of(c->flight, &c->facts.end, afz_end_last_start(c->flight), &tale);
+        if (tale.counted_ooms > 0 && tale.ooms[false] + tale.ooms[true] == 0)
+                afz_verdict_note(v, "it had met %llu error%s for want of memory",
+                                 (unsigned long long)tale.counted_ooms,
+                                 tale.counted_ooms == 1 ? "" : "s");
         return v;
 }
 
@@ -483,6 +532,11 @@ static struct afz_verdict *say_clean(const struct afz_case *c, struct afz_outcom
         if (f->watch_only || f->hard_bytes == 0)
                 snprintf(v->summary, sizeof v->summary, "it ended well; it needed %s%s",
                          SIZE(c->peak_bytes), flat);
+        else if (f->attempt > 0 && f->batch == 0)
+                snprintf(v->summary, sizeof v->summary,
+                         "it ended well in attempt %u, after memory had run out before; it needed "
+                         "%s of %s",
+                         f->attempt + 1, SIZE(c->peak_bytes), SIZE(f->hard_bytes));
         else if (f->attempt > 0)
                 snprintf(v->summary, sizeof v->summary,
                          "it ended well with batch %llu and accumulation %llu, after larger ones "

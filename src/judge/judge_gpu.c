@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "judge_oom.h"
 #include "judge_words.h"
 #include "judges.h"
 #include "stretch.h"
@@ -311,6 +312,8 @@ AFZ_JUDGE(gpu_oom)
         const struct afz_track *gpu;
         struct place p;
         struct full f;
+        if (afz_judge_gpu_oom_told(c, ret))
+                return;
         for (size_t cursor = 0; (gpu = afz_flight_next(c->flight, AFZ_KIND_GPU, &cursor));) {
                 if (!find_place(c->flight, gpu, &p))
                         continue;

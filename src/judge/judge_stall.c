@@ -4,6 +4,7 @@
 
 #include "judge_words.h"
 #include "judges.h"
+#include "stall_wait.h"
 #include "stretch.h"
 
 /* Every threshold. Where bottleneck.c judges the same thing live, it has the same number. */
@@ -276,15 +277,16 @@ static void say_disk(const struct sources *src, const struct stall *st, struct a
         say_disk_fix(disk, st, v);
 }
 
-AFZ_JUDGE(data_stall)
+/* By disks and mounts; false: they are not to blame. */
+static bool judge_sources(const struct afz_case *c, struct afz_outcome *ret)
 {
         struct sources src;
         if (!find_sources(c->flight, &src))
-                return;
+                return false;
         struct stall st = count_slots(&src);
         uint64_t waited_ms = (uint64_t)st.waits * src.slots.slot_ms;
         if (st.waits == 0 || (double)st.waits < at.share * st.known || waited_ms < at.stall_ms)
-                return;
+                return false;
         /* That it waits was seen in the one case; in the other we know only that it does nothing
          * else. */
         double share = (double)st.waits / st.known;
@@ -292,7 +294,7 @@ AFZ_JUDGE(data_stall)
         struct afz_verdict *v = afz_outcome_add(ret, "data-stall", AFZ_LEVEL_WARN,
                                                 (seen ? 0.80 : 0.70) + 0.15 * (share - at.share));
         if (!v)
-                return;
+                return true;
         v->from_ms = st.from_ms;
         v->to_ms = st.to_ms;
         afz_verdict_note(v, "%s (%.0f %% of the time) with idle cores%s%s", LASTS(waited_ms),
@@ -303,4 +305,15 @@ AFZ_JUDGE(data_stall)
                 say_mount(&src, &st, v);
         else
                 say_disk(&src, &st, v);
+        struct afz_stall_wait w;
+        if (afz_stall_wait_of(c->flight, &w))
+                afz_verdict_note(v, "its %lld steps waited for data %.0f %% of their time",
+                                 (long long)w.steps, 100 * w.share);
+        return true;
+}
+
+AFZ_JUDGE(data_stall)
+{
+        if (!judge_sources(c, ret))
+                afz_stall_wait_say(c, ret);
 }

@@ -21,13 +21,28 @@ const struct afz_judge afz_judges[] = {
         {"leak",
          afz_judge_leak,
          {"swap-thrash", "swap-insufficient", "shm-full", "host-exhaustion", "oom-killed"}},
+        /* These tell what kind it is, where the one above could not. */
+        {"leak:retrace",
+         afz_judge_retrace,
+         {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
+        {"leak:retained-graph",
+         afz_judge_graph_kept,
+         {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed", "gpu-oom"}},
+        {"leak:gpu", afz_judge_gpu_leak, {"gpu-oom"}},
         /* What it holds at once: a leak goes first, for what grows meets any line. */
+        {"model-too-large",
+         afz_judge_model_large,
+         {"gpu-oom", "host-exhaustion", "oom-killed", "exception", "crash"}},
+        {"shuffle-buffer",
+         afz_judge_shuffle,
+         {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
+        {"held-after-use", afz_judge_held, {"gpu-oom", "host-exhaustion", "oom-killed"}},
         {"dataset-in-memory",
          afz_judge_dataset,
          {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
         {"batch-too-large",
          afz_judge_batch,
-         {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
+         {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed", "gpu-oom"}},
         {"layer-buffer",
          afz_judge_layer,
          {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
@@ -43,6 +58,7 @@ const struct afz_judge afz_judges[] = {
         {"hang", afz_judge_hang, {"data-stall", "killed-externally"}},
         {"cpu-oversubscription", afz_judge_cpu_oversubscription, {"data-stall"}},
         {"data-stall", afz_judge_data_stall, {NULL}},
+        {"accumulation-broken", afz_judge_accumulation, {NULL}},
         /* How it ended. */
         {"end", afz_judge_end, {NULL}},
 };
@@ -65,6 +81,15 @@ static const struct afz_judge *row_of(const struct afz_verdict *v)
         return &afz_judges[afz_judges_count - 1];
 }
 
+/* What it explains: of a kind that has a row of its own, that one says. */
+static const struct afz_judge *kind_row_of(const struct afz_verdict *v)
+{
+        for (unsigned i = 0; i + 1 < afz_judges_count; i++)
+                if (strcmp(v->id, afz_judges[i].id) == 0)
+                        return &afz_judges[i];
+        return row_of(v);
+}
+
 /* Who is killed while it hangs is killed for that: the one end that needs no serious cause. */
 static bool is_put_down(const struct afz_verdict *cause, const struct afz_verdict *v)
 {
@@ -81,7 +106,7 @@ static enum afz_level level_to_explain(const struct afz_verdict *v)
 
 static bool explains(const struct afz_verdict *cause, const struct afz_verdict *v)
 {
-        const struct afz_judge *row = row_of(cause);
+        const struct afz_judge *row = kind_row_of(cause);
         if ((cause->level < level_to_explain(v) && !is_put_down(cause, v)) ||
             cause->confidence < CAUSE_CONFIDENCE)
                 return false;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "agent_event.h"
 #include "count_of.h"
 #include "export_parts.h"
 #include "secret.h"
@@ -78,7 +79,7 @@ const char *afz_export_mark_kind(const struct afz_mark *mark)
                 [AFZ_MARK_EVENT] = "event", [AFZ_MARK_ACTION] = "action",
                 [AFZ_MARK_SAID] = "said",   [AFZ_MARK_ATTEMPT] = "attempt",
                 [AFZ_MARK_GAP] = "gap",     [AFZ_MARK_STACK] = "stack",
-                [AFZ_MARK_SITE] = "site",
+                [AFZ_MARK_SITE] = "site",   [AFZ_MARK_AGENT] = "agent",
         };
         return (unsigned)mark->kind < AFZ_COUNT_OF(name) ? name[mark->kind] : NULL;
 }
@@ -93,6 +94,9 @@ char *afz_export_mark_name(const struct afz_mark *mark, char buf[AFZ_EXPORT_MARK
         else if (mark->kind == AFZ_MARK_ACTION && mark->code >= 0 && mark->code < AFZ_ACTION_COUNT)
                 snprintf(buf, AFZ_EXPORT_MARK_CAP, "%s",
                          afz_action_name((enum afz_action)mark->code));
+        else if (mark->kind == AFZ_MARK_AGENT && mark->code >= 0 && mark->code < AFZ_AGENT_EVENTS)
+                snprintf(buf, AFZ_EXPORT_MARK_CAP, "%s",
+                         afz_agent_event_name((enum afz_agent_event)mark->code));
         else if (mark->kind == AFZ_MARK_ATTEMPT)
                 snprintf(buf, AFZ_EXPORT_MARK_CAP, "%s %" PRId64, kind, mark->code);
         else

@@ -161,6 +161,30 @@ static void put_or_null(struct afz_json *j, const char *key, bool known, int64_t
                 afz_json_null(j);
 }
 
+/* What it is for, by name, on the host and on GPUs; null: no framework tells. */
+static void put_uses(struct afz_json *j, const struct afz_lines_now *lines)
+{
+        static const char *const place[2] = {"host", "gpu"};
+        afz_json_key(j, "used_for");
+        if (lines->uses[0] + lines->uses[1] == 0) {
+                afz_json_null(j);
+                return;
+        }
+        afz_json_open(j, '{');
+        for (int gpu = 0; gpu < 2; gpu++) {
+                afz_json_key(j, place[gpu]), afz_json_open(j, '{');
+                for (uint32_t i = 0; i < lines->uses[gpu]; i++) {
+                        afz_json_key(j, lines->use[gpu][i].name);
+                        afz_json_u64(j, lines->use[gpu][i].bytes);
+                }
+                afz_json_close(j, '}');
+        }
+        afz_json_close(j, '}');
+        put_or_null(j, "batch_count", lines->batch > 0, (int64_t)lines->batch);
+        put_or_null(j, "micro_count", lines->micro > 0, (int64_t)lines->micro);
+        afz_json_key(j, "ooms_count"), afz_json_u64(j, lines->ooms);
+}
+
 static void put_lines(struct afz_json *j, const struct afz_lines_now *lines)
 {
         afz_json_key(j, "lines");
@@ -186,6 +210,7 @@ static void put_lines(struct afz_json *j, const struct afz_lines_now *lines)
                 afz_json_close(j, '}');
         }
         afz_json_close(j, ']');
+        put_uses(j, lines);
         afz_json_close(j, '}');
 }
 

@@ -13,7 +13,7 @@ struct slot {
 };
 
 /* Two columns of panels above the processes from this width on; below it, one under the other. */
-enum { WIDE_FROM = 150, SLOTS = 8, COLUMN_GUTTER = 4, NOBODY = -1 };
+enum { WIDE_FROM = 150, SLOTS = 9, COLUMN_GUTTER = 4, NOBODY = -1 };
 
 static int total_rows(const struct slot *slots, int n)
 {
@@ -89,14 +89,16 @@ static bool knows_lines(const struct afz_frame *frame)
 
 static void draw_narrow(const struct afz_frame *frame, struct afz_rect at)
 {
-        enum { MEMORY, LINES, GPU, CPU, HISTORY, DISK, TREE, EVENTS };
-        static const int rank[SLOTS] = {MEMORY, TREE, CPU, LINES, GPU, EVENTS, HISTORY, DISK};
-        static const int with_lines[SLOTS] = {MEMORY, TREE, LINES, CPU, GPU, EVENTS, HISTORY, DISK};
+        enum { MEMORY, USES, LINES, GPU, CPU, HISTORY, DISK, TREE, EVENTS };
+        static const int rank[SLOTS] = {MEMORY, TREE, CPU, LINES, USES, GPU, EVENTS, HISTORY, DISK};
+        static const int with_lines[SLOTS] = {MEMORY, TREE,   LINES,   USES, CPU,
+                                              GPU,    EVENTS, HISTORY, DISK};
         struct slot slots[SLOTS] = {
                 [MEMORY] = {&afz_panel_memory}, [GPU] = {&afz_panel_gpu},
                 [CPU] = {&afz_panel_cpu},       [HISTORY] = {&afz_panel_history},
                 [DISK] = {&afz_panel_disk},     [TREE] = {&afz_panel_tree},
                 [EVENTS] = {&afz_panel_events}, [LINES] = {&afz_panel_lines},
+                [USES] = {&afz_panel_uses},
         };
         share_rows(frame, slots, SLOTS, knows_lines(frame) ? with_lines : rank, TREE, at.w, at.h);
         draw_slots(frame, slots, SLOTS, at);
@@ -114,12 +116,14 @@ static int ample_rows(const struct afz_frame *frame, const struct slot *slots, i
 
 static void draw_wide(const struct afz_frame *frame, struct afz_rect at)
 {
-        enum { LEFT = 2, RIGHT = 3, BELOW = 3, TREE = 2 };
-        static const int rank[] = {0, 1, 2}, below_rank[BELOW] = {TREE, 0, 1};
+        enum { LEFT = 2, RIGHT = 3, BELOW = 4, TREE = 3 };
+        static const int rank[] = {0, 1, 2}, below_rank[BELOW] = {TREE, 1, 0, 2};
         struct slot left[LEFT] = {{&afz_panel_memory}, {&afz_panel_cpu}};
         struct slot right[RIGHT] = {{&afz_panel_gpu}, {&afz_panel_disk}, {&afz_panel_events}};
-        struct slot below[BELOW] = {
-                {&afz_panel_lines}, {&afz_panel_history}, [TREE] = {&afz_panel_tree}};
+        struct slot below[BELOW] = {{&afz_panel_uses},
+                                    {&afz_panel_lines},
+                                    {&afz_panel_history},
+                                    [TREE] = {&afz_panel_tree}};
         int width = (at.w - COLUMN_GUTTER) / 2;
         int a = ample_rows(frame, left, LEFT, width), b = ample_rows(frame, right, RIGHT, width);
         int top = a > b ? a : b, most = at.h / 2;

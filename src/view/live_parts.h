@@ -31,7 +31,7 @@ struct afz_panel {
 };
 
 extern const struct afz_panel afz_panel_memory, afz_panel_gpu, afz_panel_cpu, afz_panel_history,
-        afz_panel_disk, afz_panel_events, afz_panel_lines, afz_panel_tree;
+        afz_panel_disk, afz_panel_events, afz_panel_lines, afz_panel_uses, afz_panel_tree;
 
 /* Where a value stops being fine. The table is in live_parts.c, with the reasons. */
 enum afz_band {

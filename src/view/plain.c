@@ -223,6 +223,32 @@ static size_t put_held(char *buf, size_t cap, const struct afz_lines_now *lines,
         return one.err ? cap + 1 : one.len;
 }
 
+void afz_plain_uses(struct afz_out *out, const struct afz_lines_now *lines, const char *clock)
+{
+        char text[AFZ_PLAIN_COLUMNS], size[AFZ_FIGURE_CAP];
+        for (int gpu = 0; lines && lines->known && gpu < 2; gpu++) {
+                struct afz_out line = afz_out_to(-1, text, sizeof text);
+                if (lines->uses[gpu] == 0)
+                        continue;
+                if (clock) {
+                        afz_out_str(&line, clock);
+                        afz_out_char(&line, ' ');
+                }
+                afz_out_str(&line, gpu ? "GPU memory is for" : "memory is for");
+                for (uint32_t i = 0; i < lines->uses[gpu]; i++) {
+                        const struct afz_use_now *use = &lines->use[gpu][i];
+                        afz_figure_size(size, use->bytes);
+                        if (strlen(use->name) + strlen(size) + 4 > line.cap - line.len)
+                                break;
+                        afz_out_str(&line, i ? ", " : ": ");
+                        afz_out_str(&line, use->name);
+                        afz_out_char(&line, ' ');
+                        afz_out_str(&line, size);
+                }
+                put_ascii(out, text, line.len);
+        }
+}
+
 void afz_plain_lines(struct afz_out *out, const struct afz_lines_now *lines, const char *clock)
 {
         char text[AFZ_PLAIN_COLUMNS], one[AFZ_PLAIN_COLUMNS], size[AFZ_FIGURE_CAP];

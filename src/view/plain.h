@@ -25,4 +25,8 @@ void afz_plain_line(struct afz_out *out, const struct afz_window *window, const 
  */
 void afz_plain_lines(struct afz_out *out, const struct afz_lines_now *lines, const char *clock);
 
+/* What the memory is for, as frameworks tell it: a line for the host and one for GPU memory, each
+ * only where something is told. */
+void afz_plain_uses(struct afz_out *out, const struct afz_lines_now *lines, const char *clock);
+
 #endif

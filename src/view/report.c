@@ -67,6 +67,7 @@ int afz_report_put(struct afz_out *out, const struct afz_report *report)
         afz_report_verdicts(out, report);
         afz_report_figures(out, report, picture);
         afz_report_timeline(out, report, picture);
+        afz_report_uses_put(out, report);
         afz_report_ledger_put(out, report, picture);
         afz_report_sites(out, report);
         afz_report_flame(out, report);

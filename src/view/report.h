@@ -36,11 +36,28 @@ struct afz_report_ledger {
         } moment[AFZ_REPORT_MOMENTS];
 };
 
+/* What the memory was for, in a learner's words (purposes.h), and what was adapted. */
+enum { AFZ_REPORT_USES = 16 };
+
+struct afz_report_uses {
+        struct afz_report_uses_of {
+                bool has_peak, has_end;
+                uint64_t peak_bytes, end_bytes; /* of all */
+                unsigned rows;
+                struct {
+                        const char *name, *what;
+                        uint64_t peak_bytes, end_bytes;
+                } row[AFZ_REPORT_USES];
+        } of[2];           /* the host, GPU memory */
+        char adapted[400]; /* "": nothing was */
+};
+
 /* All texts are borrowed, and may hold anything. */
 struct afz_report {
         const struct afz_flight *flight;   /* never NULL; one without tracks: nothing recorded */
         const struct afz_outcome *outcome; /* never NULL */
         const struct afz_report_ledger *ledger; /* NULL: not known */
+        const struct afz_report_uses *uses;     /* NULL: not known */
         const char *run, *cmd, *version;
         int64_t started_s; /* wall clock; 0: not known */
         uint64_t duration_ms;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent_event.h"
 #include "report_parts.h"
 
 /* Deeds of one kind that are closer together than this part of the run are told as one. */
@@ -51,6 +52,7 @@ static const struct deed others[AFZ_MARK_COUNT] = {
         [AFZ_MARK_SAID] = {AFZ_REPORT_WARN, "said", ""},
         [AFZ_MARK_ATTEMPT] = {AFZ_REPORT_NOTE, "start", "The command was started."},
         [AFZ_MARK_GAP] = {AFZ_REPORT_NOTE, "gap", "The recording lacks something here."},
+        [AFZ_MARK_AGENT] = {AFZ_REPORT_WARN, "out of memory", ""},
 };
 
 static const struct deed *deed_of(const struct afz_mark *mark)
@@ -65,6 +67,8 @@ static const struct deed *deed_of(const struct afz_mark *mark)
         case AFZ_MARK_ATTEMPT:
         case AFZ_MARK_GAP:
                 return &others[mark->kind];
+        case AFZ_MARK_AGENT: /* all else was said in words */
+                return mark->code == AFZ_AGENT_OOM ? &others[mark->kind] : NULL;
         default:
                 return NULL;
         }
@@ -126,7 +130,8 @@ static bool joins(const struct afz_report_event *last, const struct afz_report_e
                   uint32_t together_ms)
 {
         return last->sort == e->sort && strcmp(last->word, e->word) == 0 &&
-               strcmp(last->text, e->text) == 0 && e->t_ms - last->to_ms <= together_ms;
+               strcmp(last->text, e->text) == 0 && strcmp(last->own, e->own) == 0 &&
+               e->t_ms - last->to_ms <= together_ms;
 }
 
 /* The release ends the brake that is the last of its kind. */
@@ -187,6 +192,8 @@ static void take(struct afz_report_events *ret, const struct afz_flight *flight,
                                      .text = mark->text[0] && !action ? mark->text : deed->text};
         if (mark->kind == AFZ_MARK_SAID)
                 take_words(&e, mark->text);
+        if (mark->kind == AFZ_MARK_AGENT)
+                afz_agent_event_oom_words(afz_span_str(mark->text), e.own, sizeof e.own);
         if (is_of_another(flight, mark)) {
                 e.sort = AFZ_REPORT_NOTE;
                 e.word = "elsewhere";
@@ -280,7 +287,7 @@ static void list_row(struct afz_out *out, const struct afz_report_event *e, size
         snprintf(word, sizeof word, "%.*s", (int)strcspn(e->word, ":"), e->word);
         afz_report_text(out, word, sizeof word);
         afz_out_str(out, "</td><td>");
-        afz_report_text(out, e->text, 300);
+        afz_report_text(out, e->own[0] ? e->own : e->text, 300);
         if (e->times > 1)
                 afz_out_fmt(out, " <span class=\"dim\">%u times</span>", e->times);
         if (e->braked_ms)

@@ -58,6 +58,7 @@ struct afz_report_event {
         enum afz_report_sort sort;
         const char *word; /* "brake"; in a text of the flight's it ends at ": " */
         const char *text; /* borrowed from the flight, or a constant */
+        char own[120];    /* "", or instead of the text */
 };
 
 /* Beyond this many they are counted, not told. The last ones are the ones that matter. */
@@ -165,6 +166,7 @@ void afz_report_figures(struct afz_out *out, const struct afz_report *report,
                         const struct afz_report_picture *picture);
 void afz_report_ledger_put(struct afz_out *out, const struct afz_report *report,
                            const struct afz_report_picture *picture);
+void afz_report_uses_put(struct afz_out *out, const struct afz_report *report);
 int afz_report_processes(struct afz_out *out, const struct afz_report *report,
                          const struct afz_report_picture *picture);
 void afz_report_sites(struct afz_out *out, const struct afz_report *report);

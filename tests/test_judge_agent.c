@@ -1,0 +1,271 @@
+/* The judges of what the agent tells of memory: it ran out, was gotten over or not, steps were made
+ * in parts; and good programs that look a little like it. */
+#include "agent_fixture.h"
+#include "agent_tale.h"
+
+/* ---- gpu-oom ---- */
+
+#define OOM                                                                                        \
+        "device=gpu step=12 batch=64 asked_bytes=2684354560 allocated_bytes=40802189312 "          \
+        "reserved_bytes=41875931136 at=/home/me/my nets/train.py:33:main swallowed="
+
+static void it_ended_for_it(void **state)
+{
+        (void)state;
+        tell_steps();
+        tell(AFZ_INSIDE_GPU_PARAMETERS, stepping, FLY_GB(2), 0);
+        tell(AFZ_INSIDE_GPU_OPTIMIZER, stepping, FLY_GB(4), 0);
+        event(RUN_MS, AFZ_AGENT_OOM, OOM "0");
+        struct afz_case c = ended(1);
+        struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+        assert_int_equal(o.verdicts, 1);
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "gpu-oom");
+        assert_int_equal(v->level, AFZ_LEVEL_ACT);
+        assert_words(v->summary, "in step 12, with a batch of 64, at train.py:33");
+        assert_string_equal(v->where.file, "/home/me/my nets/train.py");
+        assert_int_equal(v->where.line, 33);
+        assert_string_equal(v->where.function, "main");
+        assert_true(has_evidence(v, "optimizer state 4.0G"));
+        assert_words(v->fix, "a batch of");
+        afz_verdicts_of(&c, &o); /* it explains the end */
+        assert_string_equal(o.verdict[0].id, "gpu-oom");
+        assert_string_equal(afz_outcome_find(&o, "exception")->caused_by, "gpu-oom");
+}
+
+/* Enough was free, but in pieces. */
+static void in_pieces(void **state)
+{
+        (void)state;
+        event(RUN_MS, AFZ_AGENT_OOM,
+              "device=gpu asked_bytes=1000000 allocated_bytes=50000000 reserved_bytes=90000000");
+        struct afz_case c = ended(1);
+        struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+        assert_int_equal(o.verdicts, 1);
+        assert_words(o.verdict[0].fix, "expandable_segments");
+}
+
+/* Who looks for the largest batch that fits, or a library that tries its ways: no alarm. */
+static void a_search_is_no_alarm(void **state)
+{
+        (void)state;
+        tell_steps();
+        for (int i = 0; i < 5; i++)
+                event(STEP_MS + 10, AFZ_AGENT_OOM, "device=gpu step=1 swallowed=1");
+        struct afz_case c = ended(0);
+        struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+        assert_int_equal(o.verdicts, 1);
+        assert_int_equal(o.verdict[0].level, AFZ_LEVEL_OK);
+}
+
+/* Who skips a batch again and again does not learn it. */
+static void swallowed_again_and_again(void **state)
+{
+        (void)state;
+        tell_steps();
+        event(STEP_MS + 1000, AFZ_AGENT_OOM, "device=gpu step=5 batch=64 swallowed=1");
+        event(STEP_MS + 5000, AFZ_AGENT_OOM, "device=gpu step=25 batch=64 swallowed=1");
+        event(STEP_MS + 9000, AFZ_AGENT_OOM, "device=gpu step=45 batch=64 swallowed=1");
+        struct afz_case c = ended(0);
+        struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+        assert_int_equal(o.verdicts, 1);
+        assert_int_equal(o.verdict[0].level, AFZ_LEVEL_WARN);
+        assert_words(o.verdict[0].summary, "3 times");
+}
+
+static void the_last_thing_it_did(void **state)
+{
+        (void)state;
+        tell_steps();
+        event(RUN_MS, AFZ_AGENT_OOM, "device=gpu step=200 swallowed=1");
+        struct afz_case c = ended(0);
+        struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+        assert_int_equal(o.verdict[0].level, AFZ_LEVEL_WARN);
+        assert_words(o.verdict[0].summary, "made no step after it");
+}
+
+/* ---- batch-too-large, with the split that worked ---- */
+
+static void tell_splits(void)
+{
+        tell_steps();
+        event(STEP_MS + 1000, AFZ_AGENT_OOM,
+              "device=host step=3 batch=256 micro=256 asked_bytes=9 swallowed=0");
+        event(STEP_MS + 1001, AFZ_AGENT_SPLIT, "step=3 batch=256 micro=128: too large");
+        event(STEP_MS + 1100, AFZ_AGENT_OOM, "device=host step=3 batch=256 micro=128 swallowed=0");
+        event(STEP_MS + 1101, AFZ_AGENT_SPLIT, "step=3 batch=256 micro=64: too large");
+        tell(AFZ_INSIDE_SPLITS, stepping, 0, 5);
+}
+
+static void the_split_that_worked(void **state)
+{
+        (void)state;
+        tell_splits();
+        struct afz_case c = ended(0);
+        struct afz_outcome o = ask(afz_judge_batch, &c);
+        assert_int_equal(o.verdicts, 1);
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "batch-too-large");
+        assert_int_equal(v->level, AFZ_LEVEL_WARN);
+        assert_words(v->summary, "in 4 parts of 64");
+        assert_words(v->fix, "a batch of 64 with 4 accumulation steps");
+        assert_true(has_evidence(v, "memory ran out 2 times, and it went on each time"));
+        assert_int_equal(ask(afz_judge_gpu_oom, &c).verdicts, 0);
+        assert_int_equal(ask(afz_judge_model_large, &c).verdicts, 0);
+}
+
+static void and_one_that_did_not(void **state)
+{
+        (void)state;
+        tell_splits();
+        event(RUN_MS, AFZ_AGENT_OOM, "device=host step=190 batch=256 micro=64 swallowed=0");
+        struct afz_case c = ended(1);
+        struct afz_outcome o;
+        afz_verdicts_of(&c, &o);
+        assert_string_equal(o.verdict[0].id, "batch-too-large");
+        assert_int_equal(o.verdict[0].level, AFZ_LEVEL_ACT);
+        assert_words(o.verdict[0].fix, "a batch of 32 with 8");
+        assert_string_equal(afz_outcome_find(&o, "host-exhaustion")->caused_by, "batch-too-large");
+}
+
+/* What was tried in an attempt before is told, but is no verdict on this one. */
+static void another_attempt(void **state)
+{
+        struct afz_tale t;
+        (void)state;
+        fly_mark(&flight, 0, AFZ_MARK_ATTEMPT, 1, "");
+        tell_splits();
+        fly_mark(&flight, RUN_MS - 100, AFZ_MARK_ATTEMPT, 2, "");
+        struct afz_case c = ended(0);
+        assert_int_equal(ask(afz_judge_batch, &c).verdicts, 0);
+        afz_tale_of(&flight, &c.facts.end, 0, &t);
+        assert_int_equal(t.splits, 2);
+}
+
+/* Started anew, it makes its steps in parts from the first on: no event says so. */
+static void in_parts_from_the_start(void **state)
+{
+        (void)state;
+        fly_mark(&flight, 0, AFZ_MARK_ATTEMPT, 1, "");
+        event(5000, AFZ_AGENT_SPLIT, "step=3 batch=256 micro=128: too large");
+        fly_mark(&flight, STEP_MS - 1000, AFZ_MARK_ATTEMPT, 2, "");
+        fly_steps(&flight, fly_every(STEP_MS, RUN_MS, 200), 1);
+        tell(AFZ_INSIDE_BATCH, stepping, 256, 0);
+        tell(AFZ_INSIDE_MICRO, stepping, 32, 0);
+        tell(AFZ_INSIDE_SPLITS, stepping, 1, 5);
+        struct afz_case c = ended(0);
+        struct afz_outcome o = ask(afz_judge_batch, &c);
+        assert_int_equal(o.verdicts, 1);
+        assert_words(o.verdict[0].summary, "in 8 parts of 32");
+}
+
+/* ---- model-too-large ---- */
+
+static void not_even_one_sample(void **state)
+{
+        (void)state;
+        tell_steps();
+        tell(AFZ_INSIDE_OPTIMIZER, stepping, FLY_GB(4), 0);
+        event(RUN_MS, AFZ_AGENT_OOM, "device=host step=1 batch=64 micro=1 swallowed=0");
+        struct afz_case c = ended(1);
+        struct afz_outcome o = ask(afz_judge_model_large, &c);
+        assert_int_equal(o.verdicts, 1);
+        assert_string_equal(o.verdict[0].id, "model-too-large");
+        assert_words(o.verdict[0].fix, "8-bit optimizer (saves 3.0G)");
+        afz_verdicts_of(&c, &o);
+        assert_string_equal(o.verdict[0].id, "model-too-large");
+        c = ended(0); /* it was computed again instead of kept, and ended well */
+        assert_int_equal(ask(afz_judge_model_large, &c).verdicts, 0);
+}
+
+static void the_model_alone(void **state)
+{
+        (void)state;
+        tell_steps();
+        tell(AFZ_INSIDE_PARAMETERS, stepping, FLY_GB(3), 0);
+        tell(AFZ_INSIDE_OPTIMIZER, stepping, FLY_GB(5.5), 0);
+        struct afz_case c = a_run(true, 9.9);
+        assert_int_equal(ask(afz_judge_model_large, &c).verdicts, 1);
+        c.facts.hard_bytes = c.budget_bytes = (uint64_t)FLY_GB(20);
+        assert_int_equal(ask(afz_judge_model_large, &c).verdicts, 0);
+}
+
+/* An error that means "no memory" is told as that, with its line. */
+static void it_asked_for_too_much(void **state)
+{
+        (void)state;
+        event(RUN_MS, AFZ_AGENT_OOM,
+              "device=host asked_bytes=8796093022208 at=/x/a.py:7:load swallowed=0");
+        struct afz_case c = ended(1);
+        struct afz_outcome o = ask(afz_judge_end, &c);
+        assert_string_equal(o.verdict[0].id, "host-exhaustion");
+        assert_words(o.verdict[0].summary, "8.0T at once");
+        assert_int_equal(ask(afz_judge_batch, &c).verdicts, 0);
+        assert_int_equal(o.verdict[0].where.line, 7);
+}
+
+/* ---- words ---- */
+
+static void the_tale_in_words(void **state)
+{
+        struct afz_tale t;
+        char text[400];
+        (void)state;
+        tell_splits();
+        event(STEP_MS + 2000, AFZ_AGENT_RESUME, "step=40: goes on");
+        const struct afz_end end = {AFZ_END_EXIT, 0};
+        afz_tale_of(&flight, &end, 0, &t);
+        assert_true(afz_tale_words(&t, text, sizeof text));
+        assert_words(text, "from step 3 on each step was made in 4 parts, 64 of its 256 samples at "
+                           "once (195 steps so)");
+        assert_words(text, "checkpoint, at step 40");
+        assert_true(afz_tale_words(&t, text, 20)); /* cut, not over its end */
+        assert_true(strlen(text) < 20);
+        t = (struct afz_tale){0};
+        assert_false(afz_tale_words(&t, text, sizeof text));
+}
+
+/* Whatever was sent is read without harm. */
+static void hostile_events(void **state)
+{
+        static const char *const text[] = {
+                "",
+                ":",
+                "device=",
+                "device=gpu at=",
+                "device=gpu at=:",
+                "device=gpu at=::",
+                "device=gpu at=a:99999999999999999999:f",
+                "device=gpu at=:1:",
+                "at=x.py:-3:f",
+                "step=18446744073709551615 batch=18446744073709551615 micro=1 device=gpu",
+                "batch=1 micro=5",
+                "batch=0 micro=0",
+                "batch=18446744073709551615 micro=1",
+        };
+        struct afz_outcome o;
+        (void)state;
+        tell_steps();
+        for (unsigned i = 0; i < AFZ_COUNT_OF(text); i++)
+                for (int kind = 0; kind <= AFZ_AGENT_EVENTS; kind++)
+                        event(STEP_MS + i, (enum afz_agent_event)kind, text[i]);
+        struct afz_case c = ended(1);
+        afz_verdicts_of(&c, &o);
+        assert_true(o.verdicts > 0);
+        for (unsigned i = 0; i < o.verdicts; i++)
+                assert_true(o.verdict[i].where.line >= 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(it_ended_for_it),         TEST(in_pieces),
+                TEST(a_search_is_no_alarm),    TEST(swallowed_again_and_again),
+                TEST(the_last_thing_it_did),   TEST(the_split_that_worked),
+                TEST(and_one_that_did_not),    TEST(another_attempt),
+                TEST(in_parts_from_the_start), TEST(not_even_one_sample),
+                TEST(the_model_alone),         TEST(it_asked_for_too_much),
+                TEST(the_tale_in_words),       TEST(hostile_events),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
