@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent_event.h"
 #include "flight.h"
 #include "report.h"
 #include "role.h"
@@ -24,6 +25,7 @@ struct fix_page {
         struct afz_flight flight;
         struct afz_outcome outcome;
         struct afz_report_ledger ledger;
+        struct afz_report_uses uses;
         struct afz_report report;
         uint32_t seed;
 };
@@ -96,6 +98,8 @@ static void fix_finish(struct fix_page *page)
         page->report.version = "0.1.0";
         if (page->ledger.kinds)
                 page->report.ledger = &page->ledger;
+        if (page->uses.of[0].rows)
+                page->report.uses = &page->uses;
 }
 
 /* ---- 30 seconds: it leaks until it is stopped ---- */
@@ -289,6 +293,25 @@ static void fix_leak_ledger(struct fix_page *page)
         }
 }
 
+static void fix_leak_uses(struct fix_page *page)
+{
+        for (int gpu = 0; gpu < 2; gpu++) {
+                struct afz_report_uses_of *of = &page->uses.of[gpu];
+                of->has_peak = true, of->has_end = gpu == 0;
+                of->peak_bytes = 4 * (uint64_t)FIX_GIB, of->end_bytes = (uint64_t)FIX_GIB;
+                of->rows = 2;
+                of->row[0].name = "activations", of->row[0].what = "grows with the batch";
+                of->row[0].peak_bytes = 3 * (uint64_t)FIX_GIB;
+                of->row[1].name = "unexplained", of->row[1].what = "nobody told what it is for";
+                of->row[1].peak_bytes = of->row[1].end_bytes = (uint64_t)FIX_GIB;
+        }
+        snprintf(page->uses.adapted, sizeof page->uses.adapted,
+                 "memory ran out 2 times, and it went on each time");
+        fix_mark(page, 5000, AFZ_MARK_AGENT, AFZ_AGENT_OOM,
+                 "device=gpu step=3 batch=64 asked_bytes=1048576 swallowed=0");
+        fix_mark(page, 5001, AFZ_MARK_AGENT, AFZ_AGENT_SPLIT, "batch=64 micro=32: said already");
+}
+
 static void fix_leak(struct fix_page *page)
 {
         double stall = 0;
@@ -312,6 +335,7 @@ static void fix_leak(struct fix_page *page)
         fix_leak_steps(page);
         fix_leak_sites(page);
         fix_leak_ledger(page);
+        fix_leak_uses(page);
         page->flight.ended = true;
         fix_finish(page);
 }
@@ -458,6 +482,15 @@ static void fix_hostile(struct fix_page *page)
         page->outcome.end = (struct afz_end){AFZ_END_SIGNAL, -1};
         fix_hostile_marks(page);
         fix_hostile_sites(page);
+        page->uses.of[0].rows = page->uses.of[1].rows = AFZ_REPORT_USES;
+        for (unsigned i = 0; i < AFZ_REPORT_USES; i++)
+                for (int gpu = 0; gpu < 2; gpu++) {
+                        struct afz_report_uses_of *of = &page->uses.of[gpu];
+                        of->has_peak = of->has_end = true;
+                        of->row[i].name = of->row[i].what = FIX_EVIL;
+                        of->row[i].peak_bytes = of->row[i].end_bytes = UINT64_MAX;
+                }
+        snprintf(page->uses.adapted, sizeof page->uses.adapted, "%s", FIX_EVIL);
         page->ledger.kinds = AFZ_REPORT_KINDS, page->ledger.moments = AFZ_REPORT_MOMENTS;
         for (unsigned k = 0; k < AFZ_REPORT_KINDS; k++) {
                 page->ledger.kind[k].name = page->ledger.kind[k].what = FIX_EVIL;

@@ -5,16 +5,46 @@ are counted by themselves. For any other loop:
     for batch in antifreeze.steps(loader):
         ...
 
-or antifreeze.step() at the start of each step. Both do nothing when the program is not run by Antifreeze.
-"""
-# The agent that `antifreeze run` has let into this process has the one clock, whichever copy of this package is imported.
-try:
-    from _antifreeze import clock
-except ImportError:
-    from . import clock
+or antifreeze.step() at the start of each step. The rest, each in a line or two (docs/agent.md):
 
-step = clock.step
-steps = clock.steps
+    micro(batch)                  a batch in parts that fit, with the same gradients
+    autosave(model, optimizer)    checkpoints from which a killed run goes on
+    on_checkpoint(fn)             fn saves when the guard asks for it
+    guard()                       holds this process where no command can be put in front of it: notebooks, IDEs
+    History(n)                    for what would else be kept in an endless list
+
+All of it runs without Antifreeze, too. Nothing is loaded before it is asked for.
+"""
+import sys as _sys
+
+# All parts are of a package named _antifreeze, which the agent that `antifreeze run` lets into this process has made already:
+# so there is one clock, whichever copy of this file is imported, and no part of it hides a function of the same name here.
+if "_antifreeze" not in _sys.modules:
+    _sys.modules["_antifreeze"] = type(_sys)("_antifreeze")
+    _sys.modules["_antifreeze"].__path__ = list(__path__)
+from _antifreeze import clock as _clock
+
+step = _clock.step
+steps = _clock.steps
 
 __version__ = "0.1.0"
-__all__ = ["step", "steps"]
+_PLACES = {
+    "History": "history",
+    "autosave": "saving",
+    "guard": "guard",
+    "micro": "micro",
+    "on_checkpoint": "saving",
+}
+__all__ = ["step", "steps", *_PLACES]
+
+
+def __getattr__(name):
+    if name not in _PLACES:
+        raise AttributeError(f"module 'antifreeze' has no attribute {name!r}")
+    __import__("_antifreeze." + _PLACES[name])
+    value = globals()[name] = getattr(_sys.modules["_antifreeze." + _PLACES[name]], name)
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *_PLACES])

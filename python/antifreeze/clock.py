@@ -7,17 +7,26 @@ optimizer for each trial), the next tick is a new step.
 
 A program that counts by itself (antifreeze.step, antifreeze.steps) is believed: then nothing else ticks.
 
-Without the probe (not under `antifreeze run`, --no-probe, a static Python) all of this does nothing.
+Between two steps, and at most every 50 ms, it also lets those come to their turn that have something to do there: what the
+guard has asked for (talk.py), a checkpoint that is due (saving.py).
+
+Without the probe (not under `antifreeze run`, --no-probe, a static Python) nobody is told.
 """
 from _thread import _local
 from _weakref import ref
-from time import perf_counter_ns
+from time import monotonic_ns, perf_counter_ns
+
+from . import talk
 
 MOST = 4096  # sources of one step. Some have an optimizer a parameter; more than that are new ones that nobody has freed
 
 _tell_step = _tell_wait = None  # the probe's functions, once looked for
 _looked = False
 _own = False  # the program counts by itself
+count = 0  # steps that have begun
+done = 0  # those whose work is in the model: what a checkpoint that is made now has
+turns = []  # functions that are called between two steps
+loop = None  # who keeps the place in the data that antifreeze.steps() is at (saving.py)
 _present = {}  # the sources that have ticked in this step: id to weak reference
 _waits = _local()  # .inside: this thread is in a wait that is measured
 
@@ -43,6 +52,23 @@ def connect():
     return _tell_step is not None
 
 
+def _begin():
+    global count
+    count += 1
+    if _tell_step:
+        _tell_step()
+
+
+def turn(finished):
+    """Between two steps, or where it is as good as that; finished: steps whose work is done."""
+    global done
+    done = finished
+    if monotonic_ns() >= talk.due_ns:
+        talk.poll()
+        for function in turns:
+            function()
+
+
 def _gone(_):
     _present.clear()
 
@@ -59,15 +85,16 @@ def tick(source):
         _present[key] = ref(source, _gone)
     except TypeError:  # one that cannot be referred to weakly
         _present[key] = None
-    if is_new and _tell_step:
-        _tell_step()
+    if is_new:
+        _begin()
+        turn(count - 1)  # an optimizer is about to change the model: it is as the last step has left it
 
 
-def more(count):
+def more(steps_count):
     """Steps that were made at once with the last one."""
-    if not _own and _tell_step:
-        for _ in range(count):
-            _tell_step()
+    if not _own:
+        for _ in range(steps_count):
+            _begin()
 
 
 def wait_begin():
@@ -104,12 +131,14 @@ def step():
     """A training step begins here."""
     global _own
     _own = True
-    if connect():
-        _tell_step()
+    connect()
+    turn(count)
+    _begin()
 
 
 class steps:
-    """for batch in antifreeze.steps(loader): each turn is a training step, and the time that the loader takes is waiting."""
+    """for batch in antifreeze.steps(loader): each turn is a training step, and the time that the loader takes is waiting.
+    After a restart from what antifreeze.autosave() has saved, it goes on at the place in the data where that was."""
 
     def __init__(self, iterable):
         self.iterable = iterable
@@ -121,14 +150,22 @@ class steps:
         global _own
         _own = True
         connect()
-        items = iter(self.iterable)
-        while True:
-            began = wait_begin()
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-            finally:
-                wait_end(began)
-            step()
-            yield item
+        place = loop  # of this loop, whatever is set later
+        items = place.begin(self.iterable) if place else iter(self.iterable)
+        try:
+            while True:
+                turn(count)
+                began = wait_begin()
+                try:
+                    item = next(items)
+                except StopIteration:
+                    return
+                finally:
+                    wait_end(began)
+                _begin()
+                yield item
+                if place:
+                    place.next()
+        finally:
+            if place:
+                place.end()

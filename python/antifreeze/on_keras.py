@@ -3,11 +3,17 @@
 fit() tells its callbacks of each batch, or of several at once (steps_per_execution). An optimizer that is applied ticks where
 code is run as it is written (torch, TensorFlow's eager mode); inside a tf.function see on_tensorflow. Under JAX it is
 compiled away: there, fit() alone is seen.
+
+Beside the clock: which phase it is in, what the model takes (with TensorFlow behind it; of torch see torch_memory), under
+--policy adapt the batches that do not fit (split_keras), and mixed precision on request (--amp).
 """
 import functools
 import sys
 
-from . import clock
+from . import clock, oom
+from .tell import PHASES, tell
+
+_phase = 0
 
 
 def callbacks(module):
@@ -22,13 +28,111 @@ def callbacks(module):
 
     @functools.wraps(end)
     def on_train_batch_end(self, batch, logs=None):
+        if oom.pending is not None:  # nobody has caught it who tells: the program has, and goes on
+            oom.told()
         clock.tick(self)
         first = getattr(self, "_antifreeze_batch", batch)
         if isinstance(batch, int) and isinstance(first, int):
             clock.more(batch - first)
+        if not getattr(self, "_antifreeze_weighed", False):
+            self._antifreeze_weighed = True
+            quietly(weigh, self)
         return end(self, batch, logs)
 
     kind.on_train_batch_begin, kind.on_train_batch_end = on_train_batch_begin, on_train_batch_end
+    phases(kind)
+
+
+def phases(kind):
+    """What fit() is in, and evaluate() inside of it: after that it is in what it was before."""
+    for begins, ends, phase in (("on_train_begin", "on_train_end", "train"), ("on_test_begin", "on_test_end", "evaluate"),
+                                ("on_predict_begin", "on_predict_end", "evaluate")):
+        setattr(kind, begins, entered(getattr(kind, begins), phase))
+        setattr(kind, ends, left(getattr(kind, ends)))
+
+
+def entered(inner, phase):
+    @functools.wraps(inner)
+    def begin(self, *args, **kwargs):
+        self.__dict__.setdefault("_antifreeze_phases", []).append(set_phase(PHASES[phase]))
+        return inner(self, *args, **kwargs)
+
+    return begin
+
+
+def left(inner):
+    @functools.wraps(inner)
+    def end(self, *args, **kwargs):
+        result = inner(self, *args, **kwargs)
+        before = self.__dict__.get("_antifreeze_phases")
+        set_phase(before.pop() if before else 0)
+        return result
+
+    return end
+
+
+def set_phase(now):
+    global _phase
+    before, _phase = _phase, now
+    tell("phase", now)
+    return before
+
+
+def saving(module):
+    """keras.src.saving.saving_lib"""
+    for name, phase in (("save_model", "save"), ("save_weights_only", "save"), ("load_model", "load"), ("load_weights_only", "load")):
+        inner = getattr(module, name, None)
+        if inner:
+            setattr(module, name, during(inner, PHASES[phase]))
+
+
+def during(inner, phase):
+    @functools.wraps(inner)
+    def call(*args, **kwargs):
+        before = set_phase(phase)
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            set_phase(before)
+
+    return call
+
+
+def weigh(callbacks):
+    """What the model takes, once it has made a step: by then everything is there that stays."""
+    model = callbacks.model
+    if sys.modules["keras.src.backend"].backend() != "tensorflow":
+        return
+    trained, rest = size_of(model.trainable_variables), size_of(model.non_trainable_variables)
+    where = "gpu_" if any("GPU" in variable.value.device for variable in model.trainable_variables[:1]) else ""
+    tell(where + "parameters_bytes", trained)
+    tell(where + "gradients_bytes", trained)
+    tell(where + "buffers_bytes", rest)
+    if model.optimizer is not None:
+        tell(where + "optimizer_bytes", size_of(model.optimizer.variables))
+    if where:
+        from . import on_tensorflow
+        clock.turns.append(on_tensorflow.gpu_figures())
+
+
+def size_of(variables):
+    total = 0
+    for variable in variables:
+        count = 1
+        for side in variable.shape:
+            count *= side
+        total += count * WIDTHS.get(str(variable.dtype), 4)
+    return total
+
+
+WIDTHS = {"float64": 8, "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1}
+
+
+def quietly(function, *args):
+    try:
+        function(*args)
+    except Exception:
+        pass
 
 
 def optimizers(module):
@@ -57,3 +161,73 @@ def how_applied(backend):
         from . import on_torch
         return on_torch.how_applied()
     return None
+
+
+def trainer(module):
+    """keras.src.backend.tensorflow.trainer, .torch.trainer or .jax.trainer: what fit() and train_on_batch() call is made there."""
+    from . import split
+    if not split.is_adapting():
+        return
+    for kind in vars(module).values():
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and "make_train_function" in vars(kind):
+            kind.make_train_function = splitting(kind.make_train_function)
+    quietly(leave_alone)
+
+
+def leave_alone():
+    """Keras' layers are torch's modules, too, where torch is behind it: split_call.py is not to split what we do."""
+    kind = getattr(sys.modules.get("keras.src.backend.torch.layer"), "TorchLayer", None)
+    if kind is not None:
+        call = kind.__call__
+        while hasattr(call, "__wrapped__"):
+            call = call.__wrapped__
+        kind.__call__ = call
+
+
+def splitting(inner):
+    @functools.wraps(inner)
+    def make_train_function(self, *args, **kwargs):
+        result = inner(self, *args, **kwargs)
+        quietly(install, self)
+        return result
+
+    return make_train_function
+
+
+def install(model):
+    from . import split_keras
+    split_keras.install(model)
+
+
+def policies(module):
+    """keras.src.dtype_policies.dtype_policy: before any layer is made. A policy of the program's own comes later, and counts."""
+    from . import amp
+    if not amp.is_wanted():
+        return
+    name = sys.modules["keras.src.backend"].backend()
+    worth = amp.is_worth() if name == "torch" else name == "tensorflow" and is_worth_tensorflow()
+    if worth:
+        module.set_dtype_policy("mixed_bfloat16")
+
+
+def is_worth_tensorflow():
+    """As amp.is_worth(), by what TensorFlow knows of its GPUs without waking them."""
+    from . import amp
+    gpus = sys.modules["tensorflow"].config.list_physical_devices("GPU")
+    if not gpus:
+        return cpu_is_worth(amp)
+    details = sys.modules["tensorflow"].config.experimental.get_device_details(gpus[0])
+    if details.get("compute_capability", (0, 0))[0] >= amp.AMPERE:
+        amp.say("note", "--amp: computing in bfloat16. What is kept of a pass takes half, weights and optimizer as before")
+        return True
+    amp.say("refuse", "--amp: this GPU does not compute in bfloat16 (Ampere is the first that does), so nothing is changed")
+    return False
+
+
+def cpu_is_worth(amp):
+    if amp.cpu_flags() & set(amp.FLAGS):
+        amp.say("note", "--amp: computing in bfloat16. What is kept of a pass takes half, weights and optimizer as before")
+        return True
+    amp.say("refuse", "--amp: this processor does not compute in bfloat16 (no avx512_bf16, no AMX), it would only be slower: "
+            "nothing is changed")
+    return False

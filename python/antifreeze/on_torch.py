@@ -3,13 +3,21 @@ through here.
 
 A step begins when an optimizer is called. That is once for several backward passes (gradient accumulation), not at all when
 a GradScaler skips the step, and once however often a closure is called (LBFGS; Lightning has the whole step in one).
+
+Beside the clock it tells what the memory is for (torch_memory.py), which phase the program is in, and when memory ran out.
 """
+import functools
 import sys
 
-from . import clock
-
+from . import clock, oom
+from .tell import PHASES, tell
 
 OLDEST = (2, 3)  # has torch.compiler.is_compiling(), without which we might get in the way of torch.compile
+LOAD, TRAIN, EVALUATE, SAVE = (PHASES[name] for name in ("load", "train", "evaluate", "save"))
+
+phase = 0
+_trained = None  # weak reference to the model that is trained
+_trains_in_eval = False  # it is trained though it is set to eval(): then that says nothing
 
 
 def known_torch():
@@ -17,37 +25,252 @@ def known_torch():
     return torch if tuple(map(int, torch.__version__.split(".")[:2])) >= OLDEST else None
 
 
+def set_phase(now):
+    global phase
+    before, phase = phase, now
+    tell("phase", now)
+    if before == TRAIN and now == EVALUATE:
+        memory().on_left()
+    return before
+
+
+def memory():
+    from . import torch_memory
+    return torch_memory
+
+
 def optimizers(module):
     """torch.optim.optimizer, in the middle of the import of torch"""
     torch = known_torch()
     if not torch:
         return
+    start(torch)
+    ledger = memory()
 
-    def tick(optimizer):
+    def tick(optimizer, has_closure):
+        if phase != TRAIN:
+            trains(optimizer)
         clock.tick(optimizer)
+        if ledger.is_due:
+            ledger.on_step(optimizer, has_closure)
 
-    def antifreeze_step(optimizer, _args, _kwargs):
+    def antifreeze_step(optimizer, args, kwargs):
         # torch.compile reads this along with step(). Torch's own optimizers break the graph at their start anyway, so another
         # break costs nothing; one of the program's may be compiled whole, and must stay so: it is not counted.
         if torch.compiler.is_compiling() and not optimizer.__class__.__module__.startswith("torch.optim."):
             return
-        tick(optimizer)
+        tick(optimizer, len(args) + len(kwargs) > 1)
 
     tick._torchdynamo_disable = True  # as torch.compiler.disable() does it, which would import half of torch
     module.register_optimizer_step_pre_hook(antifreeze_step)
+    zeroed(module.Optimizer, torch)
+
+
+def start(torch):
+    """With the first of torch's modules that is there."""
+    memory().start(torch)
+    oom.watch()
+    if phase == 0:
+        set_phase(LOAD)
+
+
+def trains(optimizer):
+    """Training begins, or goes on after something else."""
+    global _trained, _trains_in_eval
+    set_phase(TRAIN)
+    try:
+        if _trained is None or _trained() is None:
+            root = memory().root_of(optimizer)
+            _trained = root and memory().ref(root)
+            notebook()
+        model = _trained and _trained()
+        if model is not None and not model.training:
+            _trains_in_eval = True
+    except Exception:
+        pass
+
+
+def is_evaluating(torch):
+    """A batch is asked for: for an evaluation?"""
+    if not torch.is_grad_enabled():
+        return True
+    if _trains_in_eval or _trained is None:
+        return False
+    model = _trained()
+    return model is not None and not model.training
+
+
+def zeroed(kind, torch):
+    """zero_grad() of optimizers and models. It is listened to now and then; in between nothing of ours is there."""
+    inner = kind.zero_grad
+    on_zero = memory().accumulation.on_zero
+
+    @functools.wraps(inner)
+    def zero_grad(self, *args, **kwargs):
+        if not torch.compiler.is_compiling():
+            try:
+                on_zero(self)
+            except Exception:
+                pass
+        return inner(self, *args, **kwargs)
+
+    def listen(begins):
+        if kind.zero_grad is (inner if begins else zero_grad):
+            kind.zero_grad = zero_grad if begins else inner
+
+    memory().await_zero.append(listen)
+
+
+def modules(module):
+    """torch.nn.modules.module"""
+    torch = known_torch()
+    if torch:
+        models = memory().models
+
+        def antifreeze_part(whole, name, part):
+            try:
+                models.on_part(whole, name, part)
+            except Exception:
+                pass
+
+        module.register_module_module_registration_hook(antifreeze_part)
+        zeroed(module.Module, torch)
+
+
+def autograd(module):
+    """torch.autograd: whether a backward pass begins is asked for now and then, and in between nothing of ours is there."""
+    torch = known_torch()
+    if not torch:
+        return
+    ledger = memory()
+    inner = None
+
+    def backward(*args, **kwargs):
+        if inner is None:  # somebody has kept it
+            return ordinary(*args, **kwargs)
+        if not torch.compiler.is_compiling():
+            leave()
+            ledger.look_at_activations()
+        return ordinary(*args, **kwargs)
+
+    def come():
+        nonlocal inner
+        if inner is None:
+            inner, module.backward = module.backward, backward
+
+    def leave():
+        nonlocal inner
+        if module.backward is backward:
+            module.backward = inner
+        inner = None
+
+    ordinary = functools.update_wrapper(backward, module.backward).__wrapped__
+    ledger.await_backward = come
+
+
+def cuda(module):
+    """torch.cuda. What is queued there is done when the program first uses CUDA, and never if it does not: to bring CUDA up
+    for it would take the memory of a context, and break a fork()."""
+    torch = known_torch()
+    if torch:
+        memory().start(torch)
+        if module.is_initialized():
+            memory().on_cuda()
+        else:
+            module._queued_calls.append((memory().on_cuda, []))
+
+
+def serialization(module):
+    """torch.serialization: a checkpoint is being written."""
+    torch = known_torch()
+    if not torch:
+        return
+    inner = module.save
+
+    @functools.wraps(inner)
+    def save(*args, **kwargs):
+        before = set_phase(SAVE)
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            set_phase(before)
+
+    module.save = save
+    if getattr(torch, "save", None) is inner:
+        torch.save = save
 
 
 def how_applied():
     """For an optimizer that is not torch's, but works with it (Keras)."""
     torch = known_torch()
+    ledger = memory()
 
     def applied(optimizer):
         if not torch.compiler.is_compiling():
             clock.tick(optimizer)
+            if ledger.is_due:
+                ledger.on_step()
 
     return torch and applied
 
 
 def loaders(module):
     """torch.utils.data.dataloader"""
-    clock.time_next(module._BaseDataLoaderIter)
+    torch = known_torch()
+    if not torch:
+        clock.time_next(module._BaseDataLoaderIter)
+        return
+    from . import inputs
+    accumulation = memory().accumulation
+    kind, loader = module._BaseDataLoaderIter, module.DataLoader
+    following, begins = kind.__next__, loader.__iter__
+
+    @functools.wraps(following)
+    def __next__(self):
+        began = clock.wait_begin()
+        try:
+            batch = following(self)
+        finally:
+            clock.wait_end(began)
+        accumulation.batches += 1
+        if began >= inputs.due_ns:
+            on_batch(self, batch)
+        return batch
+
+    def on_batch(iterator, batch):
+        if not is_evaluating(torch):
+            inputs.on_batch(iterator, batch)
+        elif phase == TRAIN:
+            set_phase(EVALUATE)
+
+    @functools.wraps(begins)
+    def __iter__(self):
+        inputs.due_ns = 0
+        return begins(self)
+
+    kind.__next__, loader.__iter__ = __next__, __iter__
+    inputs.clamped(module._MultiProcessingDataLoaderIter)
+
+
+def notebook():
+    """In IPython a cell ends without the program ending: then it is to be seen what it left, and what it died of."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython and ipython.get_ipython()
+    if not shell:
+        return
+    seen = 0
+
+    def antifreeze_cell(result=None):
+        nonlocal seen
+        try:
+            error = getattr(result, "error_in_exec", None)
+            if error is not None:
+                oom.caught(error)
+            if clock.count > seen:
+                seen = clock.count
+                memory().forget_time()
+                memory().on_left()
+        except Exception:
+            pass
+
+    shell.events.register("post_run_cell", antifreeze_cell)

@@ -13,14 +13,48 @@ ROWS = {
     "torch": (
         ("torch.optim.optimizer", "on_torch", "optimizers"),
         ("torch.utils.data.dataloader", "on_torch", "loaders"),
+        ("torch.nn.modules.module", "on_torch", "modules"),
+        ("torch.nn.modules.module", "split_call", "modules"),
+        ("torch.autograd", "on_torch", "autograd"),
+        ("torch.cuda", "on_torch", "cuda"),
+        ("torch.serialization", "on_torch", "serialization"),
     ),
+    "torch.utils.tensorboard": (("torch.utils.tensorboard.writer", "trackers", "tensorboard"),),
+    "tensorboardX": (("tensorboardX.writer", "trackers", "tensorboard"),),
+    "wandb": (("wandb.sdk.wandb_run", "trackers", "wandb"),),
+    "mlflow": (("mlflow.tracking.fluent", "trackers", "mlflow"),),
     "keras": (
         ("keras.src.callbacks", "on_keras", "callbacks"),
         ("keras.src.optimizers.base_optimizer", "on_keras", "optimizers"),
+        ("keras.src.dtype_policies.dtype_policy", "on_keras", "policies"),
+        ("keras.src.saving.saving_lib", "on_keras", "saving"),
+        ("keras.src.backend.tensorflow.trainer", "on_keras", "trainer"),
+        ("keras.src.backend.torch.trainer", "on_keras", "trainer"),
+        ("keras.src.backend.jax.trainer", "on_keras", "trainer"),
+        ("keras.src.callbacks", "save_keras", "callbacks"),
+        ("keras.src.trainers.epoch_iterator", "save_keras", "iterators"),
     ),
     "tensorflow": (
         ("tensorflow.python.eager.polymorphic_function.polymorphic_function", "on_tensorflow", "functions"),
         ("tensorflow.python.data.ops.iterator_ops", "on_tensorflow", "iterators"),
+        ("tensorflow.python.eager.polymorphic_function.tracing_compilation", "on_tensorflow", "tracing"),
+        ("tensorflow.python.ops.resource_variable_ops", "on_tensorflow", "variables"),
+        ("tensorflow.python.framework.errors_impl", "on_tensorflow", "errors"),
+    ),
+    "transformers": (
+        ("transformers.trainer", "save_transformers", "trainer"),
+        ("transformers.trainer_callback", "on_transformers", "callbacks"),
+        ("transformers.training_args", "on_transformers", "arguments"),
+    ),
+    "lightning": (
+        ("lightning.pytorch.trainer.trainer", "save_lightning", "trainer"),
+        ("lightning.pytorch.loops.optimization.automatic", "on_lightning", "closures"),
+        ("lightning.pytorch.trainer.connectors.accelerator_connector", "on_lightning", "connectors"),
+    ),
+    "pytorch_lightning": (
+        ("pytorch_lightning.trainer.trainer", "save_lightning", "trainer"),
+        ("pytorch_lightning.loops.optimization.automatic", "on_lightning", "closures"),
+        ("pytorch_lightning.trainer.connectors.accelerator_connector", "on_lightning", "connectors"),
     ),
 }
 
@@ -62,12 +96,20 @@ def is_complete(module):
 def wake(module, adapter, function):
     """What goes wrong here is not the program's business."""
     try:
-        from . import clock
-        if clock.connect():
+        from . import clock, talk
+        if clock.connect() or talk.is_held():
             getattr(getattr(__import__(__package__, fromlist=[adapter]), adapter), function)(module)
     except Exception:
         pass
 
 
 def start():
-    sys.meta_path.insert(0, Watch())
+    """Also in a program that has imported them already (antifreeze.guard())."""
+    if any(isinstance(finder, Watch) for finder in sys.meta_path):
+        return
+    watch = Watch()
+    sys.meta_path.insert(0, watch)
+    for name in ROWS:
+        if name in sys.modules:
+            watch.due += ROWS[name]
+    watch.look()

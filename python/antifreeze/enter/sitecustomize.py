@@ -1,6 +1,6 @@
 # The agent's way into a Python program: `antifreeze run` puts this folder ahead on PYTHONPATH, and Python imports a
 # module of this name when it starts. It takes itself out of the program's sight (sys.path, sys.modules), lets the agent in
-# where there is a probe to talk to, and hands on to the sitecustomize that would have been imported without it. If there is
+# where there is a guard or a probe to talk to, and hands on to the sitecustomize that would have been imported without it. If there is
 # none, it ends as Python expects it of a module that is not there.
 #
 # Any Python may come by here, also 2.7: only words that all of them know.
@@ -17,7 +17,8 @@ def leave(folder):
 
 def let_in(package):
     import os
-    if "ANTIFREEZE_PROBE" not in os.environ or sys.version_info < (3, 8) or "_antifreeze" in sys.modules:
+    is_held = os.environ.get("ANTIFREEZE_PROBE") or os.environ.get("ANTIFREEZE_SOCKET")
+    if not is_held or sys.version_info < (3, 8) or "_antifreeze" in sys.modules:
         return
     # Under a name of its own, without running its __init__: `antifreeze` may be a module of the program's.
     door = sys.modules["_antifreeze"] = type(sys)("_antifreeze")

@@ -1,0 +1,267 @@
+"""A plain torch loop, unchanged: nobody tells us where its step begins, but its model is called, and there memory runs out.
+
+Then the batch goes through the model in parts, and of each part only its samples are kept: on the way back a part is computed
+again just before its gradients are (torch's own checkpointing, by samples instead of by layers). The model's output is put
+together, and the program goes on with it as if nothing had been: its loss is that of the whole batch, whatever it is. It takes
+about a third more time, so antifreeze.micro(), which need not compute anything twice, is better where a loop can be changed.
+
+Only the outermost call in training is cared for, and only if the model's output has a row a sample. Proof before trust: the
+first part's rows must be the same when it is parted once more.
+"""
+import functools
+import sys
+import threading
+
+from . import cut, lighten, oom, split, split_torch, undo
+
+LARGE = 16 << 20  # bytes that a pass keeps: with less it is not the model's batch that matters
+WAY_BACK = .3  # of what a pass keeps: what computing its gradients takes for a while beside them
+
+here = threading.local()  # .depth: calls that this thread is in; .loop: the antifreeze.micro() that it is in
+_installed = False
+
+
+def modules(module):
+    """torch.nn.modules.module"""
+    if split.is_adapting():
+        install(module)
+        split_torch.offer()
+
+
+def install(module=None):
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    torch = sys.modules["torch"]
+    kind = (module or torch.nn.modules.module).Module
+    inner = kind.__call__
+
+    @functools.wraps(inner)
+    def __call__(self, *args, **kwargs):
+        # torch.compile reads this along with the model, and takes the call as it was.
+        if torch.compiler.is_compiling():
+            return inner(self, *args, **kwargs)
+        if getattr(here, "depth", 0) or not self.training or not torch.is_grad_enabled() or is_cared_for(torch):
+            return inner(self, *args, **kwargs)
+        return outermost(inner, self, args, kwargs)
+
+    kind.__call__ = __call__
+
+
+def is_cared_for(torch):
+    """By one that knows more of it; or it is computed again on a way back."""
+    return getattr(split_torch.here, "inside", False) or torch._C._current_graph_task_id() != -1
+
+
+def outermost(inner, module, args, kwargs):
+    here.depth = 1
+    try:
+        call = made(inner, module, args, kwargs)
+        return call.go() if call else inner(module, *args, **kwargs)
+    finally:
+        here.depth = 0
+
+
+def made(inner, module, args, kwargs):
+    """A call that is ours, or None."""
+    try:
+        call = Call(inner, module, args, kwargs)
+        return call if call.is_ours() and call.opened() else None
+    except Exception:  # a model that we cannot look into
+        return None
+
+
+class Call:
+    def __init__(self, inner, module, args, kwargs):
+        self.inner, self.module, self.args, self.kwargs = inner, module, args, kwargs
+        self.known, self.loop = undo.known(module), getattr(here, "loop", None)
+        self.window = None
+
+    def is_ours(self):
+        """Losses are modules, too, and so is much that has nothing to train."""
+        if self.known.has_weights is None:
+            self.known.has_weights = next(self.module.parameters(), None) is not None
+        return self.known.has_weights and not (self.known.refused and self.loop is None)
+
+    def opened(self):
+        if self.loop is not None:
+            self.loop.entered(self.known)
+        self.window = undo.Window(self.known, has_backward=False)
+        return True
+
+    def go(self):
+        sizes = self.sizes() if self.loop is None else None  # a loop makes parts itself; this is for one that does not fit
+        while True:
+            before = self.look()
+            try:
+                result = self.inner(self.module, *self.args, **self.kwargs) if not sizes or len(sizes) == 1 else self.in_parts(sizes)
+            except Exception as error:
+                if not self.goes_on(error, sizes):
+                    raise
+                failure = split_torch.forget(error)
+            else:
+                if sizes or not self.is_tight(before):
+                    self.window.close()
+                    if sizes and self.loop is None:
+                        split.splitter.fits(max(sizes))
+                    return result
+                failure, result = None, None
+            split_torch.release()
+            self.window.undo()
+            if isinstance(failure, (split_torch.Refused, cut.Uncut)):
+                if self.kept:
+                    raise self.kept
+            else:
+                self.kept = self.kept or failure
+            sizes = self.sizes()
+            self.window = undo.Window(self.known, has_backward=False)
+
+    kept = None
+
+    def look(self):
+        """Bytes that are left; None: not known, or not looked at this time (on a GPU that takes as long as a small step)."""
+        if self.loop is not None or not self.window.is_whole and sys.modules["torch"].cuda.is_initialized():
+            return None
+        return split_torch.room()
+
+    def is_tight(self, before):
+        """Whether the way back is not likely to fit: there it would be too late, for the program makes it."""
+        after = self.look()
+        if before is None or after is None or before == split_torch.host.ALL or self.why_not(None):
+            return False
+        taken = before - after
+        gradients = sum(p.numel() * p.element_size() for p in self.known.parameters if p.requires_grad and p.grad is None)
+        if taken < LARGE or after >= gradients + taken * WAY_BACK:
+            return False
+        split.splitter.parts(self.count())
+        return split.splitter.shrink()
+
+    def count(self):
+        return cut.count((self.args, self.kwargs))
+
+    def sizes(self):
+        """None: as it is."""
+        if split.splitter.most is None and not split.splitter.lean or self.known.refused:
+            return None
+        try:
+            n = self.count()
+        except cut.Uncut:
+            return None
+        # Inside of a loop this is but one of its parts, and not the batch.
+        return split.splitter.parts(n) if self.loop is None else split.even(n, min(n, split.splitter.most or n))
+
+    def in_parts(self, sizes):
+        split_torch.settle()
+        n, start, results = sum(sizes), 0, []
+        torch = sys.modules["torch"]
+        for size in sizes:
+            args, kwargs = cut.part((self.args, self.kwargs), n, start, start + size)
+            if not start:
+                if not self.known.is_call_proven:
+                    self.prove(args, kwargs, size)
+                if size > self.known.rehearsed:
+                    self.rehearse(args, kwargs, size)
+            results.append(self.light(args, kwargs))
+            start += size
+        return cut.join(results, sizes, torch.cat)
+
+    def rehearse(self, args, kwargs, size):
+        """There and back once, for nothing: on the real way back it would be too late to find that it does not fit."""
+        torch = sys.modules["torch"]
+        out = self.inner(self.module, *args, **kwargs)
+        ends = [array for array in cut.arrays(out) if array.requires_grad]
+        weights = [p for p in self.known.parameters if p.requires_grad]
+        if ends and weights:
+            torch.autograd.grad(ends, weights, [torch.ones_like(end) for end in ends], allow_unused=True)
+        self.window.rewind()
+        self.known.rehearsed = size
+
+    def light(self, args, kwargs):
+        from torch.utils import checkpoint
+        return checkpoint.checkpoint(self.again, *args, use_reentrant=False, **kwargs)
+
+    def again(self, *args, **kwargs):
+        """The call itself. On the way back it is made in a thread of autograd's."""
+        depth, here.depth = getattr(here, "depth", 0), 1
+        try:
+            return self.inner(self.module, *args, **kwargs)
+        finally:
+            here.depth = depth
+
+    def prove(self, args, kwargs, size):
+        torch = sys.modules["torch"]
+        names = split_torch.inexact(self.module)
+        if not names:
+            with torch.no_grad():
+                middle = max(1, size // 3)
+                whole = self.inner(self.module, *args, **kwargs)
+                if self.window.drew():
+                    names["dropout"] = "random numbers are drawn in it (dropout), others for parts than for the whole"
+                cut.join([whole], [size], torch.cat)
+                far = 0.
+                for start, stop in ((0, middle), (middle, size)) if size > 1 else ():
+                    part_args, part_kwargs = cut.part((args, kwargs), size, start, stop)
+                    part = self.inner(self.module, *part_args, **part_kwargs)
+                    cut.join([part], [stop - start], torch.cat)
+                    far = max(far, apart(cut.part(whole, size, start, stop), part))
+            self.window.rewind()
+            if far > split_torch.tolerance(list(self.module.parameters()), torch.is_autocast_enabled()):
+                names["samples"] = f"samples of one batch act on each other in it: in parts its output is {split_torch.share(far)} off"
+        if names and not split.is_inexact_allowed():
+            raise split_torch.Refused("; ".join(names.values()))
+        self.known.is_call_proven = True
+        if names:
+            split_torch.tell("note", f"the batch is split though it is not exact ({', '.join(names)}), as --allow-inexact asks")
+        elif size > 1:
+            split_torch.tell("note", f"the batch in parts was compared with the whole: outputs differ by {split_torch.share(far)}, "
+                                     "which is rounding")
+
+    def goes_on(self, error, sizes):
+        if isinstance(error, (split_torch.Refused, cut.Uncut)):
+            split_torch.refuse(self.known, str(error))
+            return True
+        if not oom.is_oom(error):
+            if sizes and len(sizes) > 1 and not self.known.is_call_proven:
+                split_torch.refuse(self.known, f"done in parts it fails ({type(error).__name__})")
+                return True
+            return False
+        why = self.why_not(error)
+        if why is None:
+            n = self.count()
+            oom.caught(error, batch=n, micro=max(sizes or [n]))
+            if self.loop is None:
+                split.splitter.parts(n)
+            if not split.splitter.failed(max(sizes or [n])) and not lighten.lighten(self.module):
+                why = "one sample alone does not fit. Less precision (--amp), an optimizer of 8 bits, or more devices would help"
+        if why:
+            oom.caught(error)
+            split_torch.refuse(self.known, why)
+        return not why
+
+    def why_not(self, error):
+        if error is not None and oom.is_sticky(error):
+            return "the device is lost for this process"
+        if self.known.refused:
+            return self.known.refused
+        shared = split_torch.distributed(self.module)
+        if shared:
+            return shared
+        try:
+            self.count()
+        except cut.Uncut as why:
+            return str(why)
+        names = split_torch.inexact(self.module)
+        if names and not split.is_inexact_allowed():
+            return "; ".join(names.values())
+        return self.window.lost
+
+
+def apart(whole, part):
+    """The largest share by which an output is off."""
+    worst = 0.
+    for one, other in zip(cut.arrays(whole), cut.arrays(part)):
+        if one.is_floating_point():
+            length = float(one.float().norm())
+            worst = max(worst, float((one - other).float().norm()) / max(length, 1e-30))
+    return worst

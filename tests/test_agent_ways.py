@@ -1,0 +1,442 @@
+"""The ways into a program beside `antifreeze run`, and what it has to say there: the wheel, antifreeze.guard(), `antifreeze
+kernel`, `antifreeze python`, the socket. Whatever is wrong with them, the program runs as if it were alone.
+
+usage: test_agent_ways.py ANTIFREEZE AGENT_FOLDER
+"""
+import glob
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+from fake_guard import FakeGuard
+
+ANTIFREEZE = AGENT = None
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PYTHON = sys.executable
+STEPS = """
+    import time
+    import antifreeze
+    for n in antifreeze.steps(range(20)):
+        time.sleep(.01)
+    print("done")
+    """
+EVENT = """
+    from _antifreeze import talk
+    talk.event("note", "here")
+    """
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.realpath(tempfile.mkdtemp(prefix="afz-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        os.makedirs(self.folder + "/run", mode=0o700)
+
+    def env(self, **more):
+        env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONPATH", "VIRTUAL_ENV", "XDG_DATA_HOME",
+                                                                "RANK", "LOCAL_RANK") and not k.startswith("ANTIFREEZE")}
+        return {**env, "HOME": self.folder, "XDG_RUNTIME_DIR": self.folder + "/run", "XDG_STATE_HOME": self.folder + "/state",
+                "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+    def call(self, *command, cwd=None, stdin="", **env):
+        return subprocess.run(command, env=self.env(**env), cwd=cwd or self.folder, capture_output=True, text=True, input=stdin,
+                              timeout=120, check=False)
+
+    def job(self, text, name="job.py"):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(textwrap.dedent(text))
+        return path
+
+    def venv(self):
+        path = self.folder + "/venv"
+        subprocess.run([PYTHON, "-m", "venv", "--without-pip", path], check=True, timeout=120)
+        return path
+
+    def wait_for(self, look, what):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            found = look()
+            if found:
+                return found
+            time.sleep(.02)
+        raise AssertionError(f"{what} did not come")
+
+
+class Talk(Case):
+    def play(self, text, *options, **env):
+        return self.call(PYTHON, *options, self.job(text), **{"PYTHONPATH": AGENT, **env})
+
+    def same(self, text, *options, **env):
+        r = self.play(text, *options, **env)
+        self.assertEqual((r.returncode, r.stdout, r.stderr), (0, "done\n", ""))
+
+    def test_ranks(self):
+        """Of several, the first speaks."""
+        for env, says in (({}, 1), ({"RANK": "0"}, 1), ({"RANK": "1"}, 0), ({"LOCAL_RANK": "2"}, 0),
+                          ({"RANK": "0", "LOCAL_RANK": "3"}, 1)):
+            with self.subTest(env), FakeGuard(self.folder) as guard:
+                self.same(STEPS, **guard.env, **env)
+                self.assertEqual(guard.callers, says)
+
+    def test_lines(self):
+        """What the guard would take for nonsense is not sent: too long, control characters, a value that looks like an end."""
+        with FakeGuard(self.folder) as guard:
+            self.same("""
+                import antifreeze
+                from _antifreeze import talk
+                talk.event("oom", "line\\nof two", at="/a b/c.py:3:f: ", swallowed=True, step=3, device="gpu")
+                talk.event("note", "\u00e9" * 2000)
+                talk.event("note", "\\ud800 half a character")
+                talk.event("note", object)
+                talk.saved("/x\\ny")
+                antifreeze.step()
+                print("done")
+                """, **guard.env)
+            self.assertEqual(guard.lines[0], "hello job.py 1")
+            self.assertEqual(guard.lines[1], "event oom at=/a b/c.py:3:f swallowed=1 step=3 device=gpu: line of two")
+            self.assertEqual(len(guard.lines[2].encode()), 1023 - (1023 - len("event note: ")) % 2)
+            self.assertEqual(guard.lines[3:], ["event note:   half a character", "event note: <class 'object'>", "saved 0"])
+
+    def test_fork(self):
+        """A child is silent, and its end does not end its parent's talk."""
+        with FakeGuard(self.folder) as guard:
+            self.same("""
+                import os, antifreeze
+                from _antifreeze import talk
+                antifreeze.step()
+                talk.event("note", "one")
+                for _ in range(3):
+                    pid = os.fork()
+                    if pid == 0:
+                        talk.event("note", "child")
+                        for n in antifreeze.steps(range(5)): pass
+                        os._exit(0)
+                    os.waitpid(pid, 0)
+                talk.event("note", "two")
+                print("done")
+                """, **guard.env)
+            self.assertEqual(guard.lines, ["hello job.py 1", "event note: one", "event note: two"])
+            self.assertEqual(guard.callers, 1)
+
+    def test_no_guard(self):
+        """No socket, something else in its place, nobody behind it."""
+        dead = self.folder + "/dead"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.bind(dead)
+        stream = self.folder + "/stream"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            s.bind(stream)
+            s.listen(1)
+            for path in "/nowhere", dead, stream, self.folder, self.job("a file", "file"), "x" * 300:
+                with self.subTest(path):
+                    self.same(STEPS + EVENT, ANTIFREEZE_SOCKET=path)
+
+    def test_guard_that_hears_nothing(self):
+        """Its backlog is full, and it takes no line: nobody waits for it."""
+        path = self.folder + "/deaf"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.bind(path)
+            s.listen(0)
+            others = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(4)]
+            for other in others:
+                other.setblocking(False)
+                try:
+                    other.connect(path)
+                except BlockingIOError:
+                    pass
+            began = time.monotonic()
+            self.same(STEPS + EVENT, ANTIFREEZE_SOCKET=path)
+            for other in others:
+                other.close()
+            self.same("""
+                import antifreeze
+                from _antifreeze import talk
+                for n in range(2000): talk.event("note", "x" * 900)
+                print("done")
+                """, ANTIFREEZE_SOCKET=path)
+            self.assertLess(time.monotonic() - began, 60)
+
+    def test_guard_goes_away(self):
+        """In the middle of it; also where SIGPIPE ends a program, and warnings are errors."""
+        text = """
+            import os, signal, sys, time
+            import antifreeze
+            from _antifreeze import talk
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            talk.event("note", "one")
+            while not os.path.exists("gone"): time.sleep(.01)
+            for n in antifreeze.steps(range(20)):
+                talk.event("note", "two")
+                time.sleep(.01)
+            talk.saved("/x")
+            print("done")
+            """
+        for options in [], ["-X", "dev", "-W", "error"]:
+            guard = FakeGuard(self.folder)
+            with guard:
+                p = subprocess.Popen([PYTHON, *options, self.job(text)], env=self.env(PYTHONPATH=AGENT, **guard.env),
+                                     cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.assertTrue(guard.wait_for("event note: one"))
+            self.job("", "gone")
+            out, err = p.communicate(timeout=60)
+            os.remove(self.folder + "/gone")
+            self.assertEqual((p.returncode, out, err), (0, "done\n", ""))
+
+    def test_guard_that_raves(self):
+        """Words that nobody knows, numbers that are none, no words: passed over."""
+        with FakeGuard(self.folder) as guard:
+            for line in ("checkpoint", "checkpoint x y", "shrink all", "\x00\xff", "stop budget it is full", " ",
+                         "checkpoint 7 100"):
+                guard.ask(line)
+            self.same("""
+                import antifreeze, time
+                antifreeze.on_checkpoint(lambda: None)
+                for n in antifreeze.steps(range(30)): time.sleep(.01)
+                print("done")
+                """, **guard.env)
+            self.assertEqual([line for line in guard.lines if line.startswith("sav")], ["saving 7", "saved 7"])
+
+    def test_odd_frameworks(self):
+        """Something else under a framework's name, or half of it: runs or fails as alone."""
+        for name, files in {
+            "transformers": {"transformers/__init__.py": "from transformers.trainer import Trainer\nimport transformers.more",
+                             "transformers/trainer.py": "class Trainer:\n    def train(self): print('done')", "transformers/more.py": ""},
+            "keras": {"keras/__init__.py": "import keras.src.callbacks, keras.src.more\nclass Trainer:\n    def train(self): print('done')",
+                      "keras/src/__init__.py": "", "keras/src/callbacks.py": "class CallbackList: pass", "keras/src/more.py": ""},
+            "lightning": {"lightning/__init__.py": "from lightning.pytorch.trainer.trainer import Trainer\nimport lightning.more",
+                          "lightning/pytorch/__init__.py": "", "lightning/pytorch/trainer/__init__.py": "", "lightning/more.py": "",
+                          "lightning/pytorch/trainer/trainer.py": "class Trainer:\n    def train(self): print('done')\n"
+                                                                  "    def fit(self): 1 / 0\n    save_checkpoint = None"},
+        }.items():
+            with self.subTest(name), FakeGuard(self.folder) as guard:
+                for path, text in files.items():
+                    self.job(text, path)
+                self.same(f"import {name}, decimal\n{name}.Trainer().train()\n", **guard.env)
+
+
+class Wheel(Case):
+    def setUp(self):
+        super().setUp()
+        # As pip would: the wheel is plain files.
+        shutil.copytree(ROOT + "/python", self.folder + "/source", ignore=shutil.ignore_patterns("__pycache__"))
+        r = self.call(PYTHON, "-c", "import make_wheel, sys; print(make_wheel.build_wheel(sys.argv[1]))", self.folder,
+                      cwd=self.folder + "/source")
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.python = self.venv() + "/bin/python"
+        self.site = glob.glob(self.folder + "/venv/lib/python3*/site-packages")[0]
+        shutil.unpack_archive(os.path.join(self.folder, r.stdout.strip()), self.site, "zip")
+
+    LOOK = "import sys; print(sorted(m for m in sys.modules if 'antifreeze' in m), sys.path[-1:])"
+
+    def test_inert(self):
+        """Without a guard nothing of it is loaded."""
+        for env in {}, {"ANTIFREEZE_AGENT": AGENT}, {"ANTIFREEZE_SOCKET": "/nowhere"}:
+            r = self.call(self.python, "-c", self.LOOK, **env)
+            self.assertEqual((r.stdout, r.stderr), (f"[] ['{self.site}']\n", ""))
+        r = self.call(self.python, self.job(STEPS))
+        self.assertEqual((r.stdout, r.stderr), ("done\n", ""))
+
+    def test_comes_in(self):
+        """Also where PYTHONPATH does not reach; with the run's agent, or its own where that cannot be read."""
+        for agent, options in (AGENT, []), (AGENT, ["-I"]), (AGENT, ["-E"]), ("/nowhere", ["-I"]), (AGENT, ["-S"]):
+            r = self.call(self.python, *options, "-c", self.LOOK, ANTIFREEZE_AGENT=agent, ANTIFREEZE_SOCKET="/nowhere",
+                          PYTHONPATH=agent)
+            expected = [] if "-S" in options else ["_antifreeze", "_antifreeze.watch"]
+            self.assertTrue(r.stdout.startswith(str(expected)), (agent, options, r.stdout, r.stderr))
+            self.assertEqual(r.stderr, "")
+
+    def test_under_run(self):
+        text = "import sys\nprint('_antifreeze' in sys.modules)\n"
+        out = ["--no-agent"]
+        for options, python, comes in ([], ["-I"], True), ([], [], True), (out, [], False), (out, ["-I"], False):
+            r = self.call(ANTIFREEZE, "run", "-q", *options, "--", self.python, *python, self.job(text))
+            self.assertEqual((r.returncode, r.stdout), (0, f"{comes}\n"), (options, python, r.stderr))
+
+    def test_broken(self):
+        """An agent that raises does not reach the program."""
+        os.makedirs(self.folder + "/bad/enter")
+        self.job("", "bad/enter/sitecustomize.py")
+        self.job("1 / 0", "bad/watch.py")
+        r = self.call(self.python, "-c", "print('done')", ANTIFREEZE_AGENT=self.folder + "/bad/enter", ANTIFREEZE_SOCKET="/x")
+        self.assertEqual((r.stdout, r.stderr), ("done\n", ""))
+
+
+class Guarded(Case):
+    """antifreeze.guard()"""
+
+    def play(self, text, path=None, **env):
+        return self.call(PYTHON, self.job(text), PYTHONPATH=os.path.dirname(os.path.dirname(AGENT)),
+                         PATH=path or os.path.dirname(ANTIFREEZE) + ":" + os.environ["PATH"], **env)
+
+    def test_held_asked_and_ended(self):
+        """A process that holds itself: its guard asks it to save, and ends it before the machine suffers."""
+        r = self.play("""
+            import time
+            import antifreeze
+            held = antifreeze.guard(budget="200M")
+            print(held, bool(held), antifreeze.guard() is held, flush=True)
+            @antifreeze.on_checkpoint
+            def save():
+                print("asked", flush=True)
+            kept = []
+            for n in antifreeze.steps(range(1000)):
+                kept.append(b"x" * (2 << 20))
+                time.sleep(.05)
+            """)
+        self.assertIn(r.returncode, (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, 1), r.stderr)
+        self.assertIn("<held by Antifreeze: run ", r.stdout)
+        self.assertIn("True True\nasked\n", r.stdout)
+        self.assertIn("may use 0.2", r.stderr)
+
+    def test_released(self):
+        r = self.play("""
+            import time
+            import antifreeze
+            for n in antifreeze.steps(range(2)): pass  # before there is a guard
+            held = antifreeze.guard(quiet=True)
+            held.release()
+            print(held, bool(held))
+            time.sleep(1)
+            print(bool(antifreeze.guard(quiet=True)))
+            """)
+        self.assertEqual((r.returncode, r.stdout), (0, "<not held by Antifreeze: it was released> False\nTrue\n"), r.stderr)
+
+    def test_nothing_found(self):
+        r = self.play("""
+            import antifreeze
+            held = antifreeze.guard()
+            print(bool(held))
+            for n in antifreeze.steps(range(3)): pass
+            """, path="/nowhere", ANTIFREEZE_PROGRAM="/nowhere/antifreeze") if not os.path.exists(
+                os.path.join(os.path.dirname(os.path.dirname(AGENT)), "../antifreeze")) else self.play_copied()
+        self.assertEqual((r.returncode, r.stdout), (0, "False\n"), r.stderr)
+        self.assertIn("was not found on PATH", r.stderr)
+
+    def play_copied(self):
+        """The package alone, as the wheel has it: beside the program that was built it would find that."""
+        shutil.copytree(os.path.dirname(AGENT), self.folder + "/lib/a/b/antifreeze", ignore=shutil.ignore_patterns("__pycache__"))
+        return self.call(PYTHON, self.job("import antifreeze\nprint(bool(antifreeze.guard()))\n"), PATH="/nowhere",
+                         PYTHONPATH=self.folder + "/lib/a/b")
+
+    def test_refused(self):
+        """What attach does not take is said, and the program runs on."""
+        r = self.play("import antifreeze\nprint(bool(antifreeze.guard(budget='nonsense')))\n")
+        self.assertEqual((r.returncode, r.stdout), (0, "False\n"), r.stderr)
+        self.assertIn("attach", r.stderr)
+
+    def test_in_a_run(self):
+        r = self.call(ANTIFREEZE, "run", "-q", "--", PYTHON, self.job("import antifreeze\nprint(antifreeze.guard())\n"))
+        self.assertIn("<held by Antifreeze: run ", r.stdout)
+
+
+class Kernel(Case):
+    def fake_python(self):
+        python = self.venv() + "/bin/python"
+        self.job("", "venv/lib/python%d.%d/site-packages/ipykernel.py" % sys.version_info[:2])
+        return python
+
+    def test_install_and_remove(self):
+        python = self.fake_python()
+        for env, where in ({}, ".local/share/jupyter"), ({"XDG_DATA_HOME": self.folder + "/data"}, "data/jupyter"), \
+                          ({"JUPYTER_DATA_DIR": self.folder + "/jup"}, "jup"):
+            r = self.call(ANTIFREEZE, "kernel", "install", "--budget", "75%", "--policy", "adapt",
+                          VIRTUAL_ENV=self.folder + "/venv", **env)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            path = f"{self.folder}/{where}/kernels/antifreeze"
+            with open(path + "/kernel.json", encoding="utf-8") as file:
+                spec = json.load(file)
+            self.assertEqual(spec["argv"], [os.path.realpath(ANTIFREEZE), "run", "--policy", "adapt", "--budget", "75.00%", "--",
+                                            python + "3", "-m", "ipykernel_launcher", "-f", "{connection_file}"])
+            self.assertEqual((spec["language"], os.listdir(path)), ("python", ["kernel.json"]))
+            self.assertEqual(self.call(ANTIFREEZE, "kernel", "remove", **env).returncode, 0)
+            self.assertFalse(os.path.exists(path))
+        r = self.call(ANTIFREEZE, "kernel", "install", "--python", python, "--prefix", self.folder + "/venv", "--name", "b")
+        self.assertTrue(os.path.exists(self.folder + "/venv/share/jupyter/kernels/b/kernel.json"), r.stderr)
+
+    def test_what_it_runs(self):
+        """The command of the kernel is one that runs, and is held."""
+        python = self.fake_python()
+        self.job("import os, sys; print(sys.argv[1:], bool(os.environ.get('ANTIFREEZE_RUN')))",
+                 "venv/lib/python%d.%d/site-packages/ipykernel_launcher.py" % sys.version_info[:2])
+        self.call(ANTIFREEZE, "kernel", "install", "--python", python, "--budget", "1G")
+        with open(self.folder + "/.local/share/jupyter/kernels/antifreeze/kernel.json", encoding="utf-8") as file:
+            argv = json.load(file)["argv"]
+        r = self.call(*[word.replace("{connection_file}", "/x.json") for word in argv])
+        self.assertEqual((r.returncode, r.stdout), (0, "['-f', '/x.json'] True\n"), r.stderr)
+
+    def test_refused(self):
+        for words, said in ((["instal"], "neither"), (["install", "--name", "a/b"], "--name"),
+                            (["install", "--python", "x"], "whole path"),
+                            (["install", "--python", "/bin/true", "--prefix", "/proc/x"], "/proc"), (["remove"], "No such file"),
+                            (["install", "--python", "/bin/false"], "ipykernel")):
+            r = self.call(ANTIFREEZE, "kernel", *words)
+            self.assertEqual(r.returncode, 2, (words, r.stderr))
+            self.assertIn(said, r.stderr)
+            self.assertEqual(len(r.stderr.splitlines()), 1)
+
+
+class Interpreter(Case):
+    """antifreeze python"""
+    LOOK = """
+        import os, sys
+        print(sys.argv[1:], sys.executable, bool(os.environ.get("ANTIFREEZE_RUN")), "ANTIFREEZE_LINK" in os.environ)
+        """
+
+    def test_held(self):
+        venv = self.venv()
+        os.symlink(ANTIFREEZE, venv + "/bin/antifreeze-python")
+        job = self.job(self.LOOK)
+        expected = f"['-x', '--help'] {venv}/bin/python3 True False\n"
+        for command, env in ([venv + "/bin/antifreeze-python"], {}), ([ANTIFREEZE, "python"], {"VIRTUAL_ENV": venv}), \
+                            ([ANTIFREEZE, "python"], {"PATH": venv + "/bin:" + os.environ["PATH"]}), \
+                            ([ANTIFREEZE, "python"], {"ANTIFREEZE_PYTHON": venv + "/bin/python3"}):
+            r = self.call(*command, job, "-x", "--help", **env)
+            self.assertEqual((r.returncode, r.stdout, r.stderr), (0, expected, ""))
+        r = self.call(venv + "/bin/antifreeze-python", stdin="print(7)\n")
+        self.assertEqual((r.returncode, r.stdout), (0, "7\n"), r.stderr)
+        r = self.call(venv + "/bin/antifreeze-python", job, ANTIFREEZE_OPTIONS="--budget  1G")
+        self.assertIn("may use 1.0 ", r.stderr)
+        r = self.call(venv + "/bin/antifreeze-python", job, ANTIFREEZE_OPTIONS="--nonsense")
+        self.assertEqual(r.returncode, 125)
+        self.assertIn("ANTIFREEZE_OPTIONS", r.stderr)
+
+    def test_passed_on(self):
+        """What an IDE asks is Python's own answer, and makes no run; nor does Python inside of a run."""
+        for words in (["-V"], ["--version"], ["-c", "print(1)"], ["-m", "pip", "--version"], ["-Bc", "print(2)"],
+                      ["-X", "dev", "-V"]):
+            ours = self.call(ANTIFREEZE, "python", *words, ANTIFREEZE_PYTHON=PYTHON)
+            alone = self.call(PYTHON, *words)
+            self.assertEqual((ours.returncode, ours.stdout), (alone.returncode, alone.stdout), words)
+        self.assertFalse(os.path.exists(self.folder + "/state"))
+        r = self.call(ANTIFREEZE, "run", "-q", "--", ANTIFREEZE, "python", self.job(self.LOOK), ANTIFREEZE_PYTHON=PYTHON)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertEqual(len(os.listdir(self.folder + "/state/antifreeze/runs")), 1)
+
+    def test_none(self):
+        r = self.call(ANTIFREEZE, "python", "x.py", PATH="/nowhere")
+        self.assertEqual(r.returncode, 127)
+        self.assertIn("ANTIFREEZE_PYTHON", r.stderr)
+        os.makedirs(self.folder + "/bin")
+        os.symlink(ANTIFREEZE, self.folder + "/bin/python3")
+        self.assertEqual(self.call(ANTIFREEZE, "python", "x.py", PATH=self.folder + "/bin").returncode, 127)
+        r = self.call(ANTIFREEZE, "python", "--help")
+        self.assertIn("antifreeze-python", r.stdout)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ANTIFREEZE, AGENT = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)

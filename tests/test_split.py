@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""How a batch is split: the sizes of the parts, when they shrink and grow (split.py), and the cutting itself (cut.py).
+
+usage: test_split.py AGENT_FOLDER
+"""
+import collections
+import os
+import sys
+import unittest
+
+
+class Array:
+    """As much of a tensor as the cutting asks for."""
+    dtype = "float"
+
+    def __init__(self, rows, width=2):
+        self.rows, self.width = list(rows), width
+
+    ndim = 2
+    shape = property(lambda self: (len(self.rows), self.width))
+
+    def __getitem__(self, key):
+        return Array(self.rows[key], self.width)
+
+
+class Heard:
+    def __init__(self, **more):
+        self.told, self.events = {}, []
+        self.splitter = split.Splitter(tell=self.told.__setitem__, event=lambda kind, sentence, **keys: self.events.append((kind, keys)), **more)
+
+
+class Parts(unittest.TestCase):
+    def test_whole_until_something_fails(self):
+        h = Heard()
+        for n in (1, 7, 64):
+            self.assertEqual(h.splitter.parts(n), [n])
+            h.splitter.fits(n)
+        self.assertEqual(h.told, {"batch_count": 64, "micro_count": 64})
+        self.assertEqual(h.events, [])
+
+    def test_every_sample_once_and_none_too_many(self):
+        for n in range(1, 70):
+            for most in range(1, n + 2):
+                h = Heard()
+                h.splitter.most = most
+                sizes = h.splitter.parts(n)
+                self.assertEqual(sum(sizes), n)
+                self.assertLessEqual(max(sizes), most)
+                self.assertLessEqual(max(sizes) - min(sizes), 1)
+                self.assertEqual(len(sizes), -(-n // most))
+        self.assertEqual(Heard().splitter.parts(0), [])
+
+    def test_halves_down_to_one(self):
+        h, seen = Heard(), []
+        h.splitter.parts(10)
+        size = 10
+        while h.splitter.failed(size):
+            size = max(h.splitter.parts(10))
+            seen.append(size)
+        self.assertEqual(seen, [5, 3, 2, 1])
+        self.assertEqual([keys["micro"] for _, keys in h.events], [5, 3, 2, 1])
+        self.assertEqual(h.splitter.parts(10), [1] * 10)
+
+    def test_an_earlier_attempt_has_learned(self):
+        self.assertEqual(Heard(lean=2).splitter.parts(32), [8] * 4)
+        self.assertEqual(Heard(lean=9).splitter.parts(3), [1] * 3)
+        h = Heard(lean=1)
+        self.assertEqual(h.splitter.parts(1), [1])
+        self.assertEqual(h.splitter.parts(32), [16] * 2, "a trial with one sample says nothing")
+        self.assertEqual(h.splitter.parts(8), [8])
+        h.splitter.failed(16)
+        self.assertEqual(h.splitter.parts(32), [8] * 4)
+
+    def test_the_guard_asks(self):
+        h = Heard()
+        self.assertTrue(h.splitter.shrink(), "before the first batch")
+        self.assertEqual(h.splitter.parts(16), [8, 8])
+        self.assertTrue(h.splitter.shrink())
+        self.assertEqual(h.splitter.parts(16), [4] * 4)
+        h.splitter.most = 1
+        h.splitter.parts(8)
+        self.assertFalse(h.splitter.shrink())
+
+    def test_counts_steps_in_parts(self):
+        h = Heard()
+        h.splitter.parts(8)
+        h.splitter.fits(8)
+        h.splitter.failed(8)
+        for _ in range(3):
+            h.splitter.parts(8)
+            h.splitter.fits(4)
+        self.assertEqual(h.told["splits_count"], 3)
+
+
+class Growing(unittest.TestCase):
+    def setUp(self):
+        self.h = Heard()
+        self.h.splitter.parts(32)
+        self.h.splitter.failed(32)
+        self.h.splitter.failed(16)
+
+    def calm(self, steps, before=100, after=90):
+        for _ in range(steps):
+            self.h.splitter.fits(max(self.h.splitter.parts(32)), before, after)
+        return max(self.h.splitter.parts(32))
+
+    def test_after_many_steps_with_ample_room_by_one_doubling(self):
+        self.assertEqual(self.calm(split.GROW_AFTER - 1), 8)
+        self.assertEqual(self.calm(1), 16)
+        self.assertEqual(self.calm(split.GROW_AFTER), 32)
+        self.assertEqual([kind for kind, _ in self.h.events], ["split", "split", "grow", "grow"])
+
+    def test_not_without_room(self):
+        self.assertEqual(self.calm(split.GROW_AFTER * 3, 100, 60), 8)
+        self.assertEqual(self.calm(split.GROW_AFTER * 3, None, None), 8, "what is not known is not ample")
+
+    def test_one_tight_step_starts_the_count_anew(self):
+        self.calm(split.GROW_AFTER - 1)
+        self.calm(1, 100, 40)
+        self.assertEqual(self.calm(split.GROW_AFTER - 1), 8)
+
+    def test_what_failed_twice_is_left_alone(self):
+        self.assertEqual(self.calm(split.GROW_AFTER), 16)
+        self.h.splitter.failed(16)
+        self.assertEqual(self.calm(split.GROW_AFTER * split.GROW_LATER * 3), 8)
+
+    def test_what_was_in_vain_takes_longer_next_time(self):
+        self.h.splitter.most = 4
+        self.assertEqual(self.calm(split.GROW_AFTER), 8)
+        self.h.splitter.failed(8)
+        self.assertEqual(self.calm(split.GROW_AFTER), 4)
+        self.assertEqual(self.calm(split.GROW_AFTER * split.GROW_LATER), 8)
+
+    def test_smaller_batches_tell_nothing(self):
+        for _ in range(split.GROW_AFTER * 2):
+            self.h.splitter.parts(4)
+            self.h.splitter.fits(4, 100, 99)
+        self.assertEqual(max(self.h.splitter.parts(32)), 8)
+
+
+class Cutting(unittest.TestCase):
+    def test_whatever_it_is_made_of(self):
+        pair = collections.namedtuple("pair", "x y")
+        batch = {"x": Array(range(6)), "more": [Array(range(6)), (Array("m"), None)], "pair": pair(Array("abcdef"), 3),
+                 "names": ["a", "b", "c", "d", "e", "f"], "kind": "text", "rate": .5}
+        self.assertEqual(cut.count(batch), 6)
+        part = cut.part(batch, 6, 2, 4)
+        self.assertEqual(part["x"].rows, [2, 3])
+        self.assertEqual(part["more"][0].rows, [2, 3])
+        self.assertEqual(part["more"][1][0].rows, ["m"], "one row is for all")
+        self.assertEqual((type(part["pair"]), part["pair"].x.rows, part["pair"].y), (pair, ["c", "d"], 3))
+        self.assertEqual((part["names"], part["kind"], part["rate"]), (["c", "d"], "text", .5))
+
+    def test_what_cannot_be_cut_with_certainty(self):
+        class Graph:
+            pass
+        sparse, packed = Array(range(4)), collections.namedtuple("PackedSequence", "data")
+        sparse.is_sparse = True
+        for batch in ([Array(range(4)), Array(range(5))], Graph(), {"a": Array(range(4)), "g": Graph()}, "text", [], {}, None,
+                      (sparse,), packed(Array(range(4)))):
+            with self.assertRaises(cut.Uncut, msg=str(batch)):
+                cut.count(batch)
+
+    def test_joined_again(self):
+        def concatenate(parts):
+            return Array([row for part in parts for row in part.rows])
+        parts = [{"a": Array([0, 1]), "b": (Array([2, 3]), None)}, {"a": Array([4]), "b": (Array([5]), None)}]
+        joined = cut.join(parts, [2, 1], concatenate)
+        self.assertEqual((joined["a"].rows, joined["b"][0].rows, joined["b"][1]), ([0, 1, 4], [2, 3, 5], None))
+        for bad in ([Array([0]), Array([1])], [1., 2.], ["a", "b"]):
+            with self.assertRaises(cut.Uncut):
+                cut.join(bad, [2, 1], concatenate)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    door = sys.modules["_antifreeze"] = type(sys)("_antifreeze")
+    door.__path__ = [os.path.dirname(os.path.abspath(sys.argv.pop()))]
+    from _antifreeze import cut, split
+    unittest.main(verbosity=2)
