@@ -146,7 +146,7 @@ check("a tensor that stays is held", abs(told["held_bytes"] - before - 512 * MIB
 import time
 from _antifreeze.history import History
 history = History(100)
-a = torch.randn(8192, 8192, device="cuda"); a @ a; torch.cuda.synchronize()
+a = torch.randn(8192, 8192, device="cuda"); (a @ a * 1e-4).sum().detach().clone(); torch.cuda.synchronize()  # code is loaded when it is first used
 began = time.perf_counter(); b = a
 for _ in range(20): b = (a @ b) * 1e-4
 history.append(b.sum()); took = time.perf_counter() - began
