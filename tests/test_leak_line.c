@@ -84,6 +84,15 @@ static void a_pool_hides_the_line(void **state)
         tell_site(&kept);
         tell_age(21, 0.2, 1);
         assert_int_equal(judged().verdict[0].where.line, 22); /* not clear any more */
+        /* In many pieces, and always when one line asked: that is who finds it empty. */
+        fly_point(&flight, AFZ_KIND_SITE, 20, AFZ_SITE_BLOCKS, END_MS - 500, 3);
+        o = judged();
+        assert_false(has_evidence(&o.verdict[0], "when this line asked for memory"));
+        fly_point(&flight, AFZ_KIND_SITE, 20, AFZ_SITE_BLOCKS, END_MS - 400, 6);
+        o = judged();
+        assert_int_equal(o.verdict[0].where.line, 22);
+        assert_true(has_evidence(&o.verdict[0], "when this line asked for memory"));
+        assert_true(o.verdict[0].confidence < 0.8);
         struct site tensors = kept; /* small ones are not in the pool: they tell more */
         tensors.id = 23;
         tensors.name = "train.py:12";
@@ -94,14 +103,6 @@ static void a_pool_hides_the_line(void **state)
         tell_site(&tensors);
         tell_age(23, 30, 300);
         assert_int_equal(judged().verdict[0].where.line, 12);
-        /* It grew in many pieces, and always when one line asked: that is who finds it empty. */
-        fly_point(&flight, AFZ_KIND_SITE, 20, AFZ_SITE_BLOCKS, END_MS - 500, 3);
-        assert_int_equal(judged().verdict[0].where.line, 12);
-        fly_point(&flight, AFZ_KIND_SITE, 20, AFZ_SITE_BLOCKS, END_MS - 400, 6);
-        o = judged();
-        assert_int_equal(o.verdict[0].where.line, 22);
-        assert_true(has_evidence(&o.verdict[0], "when this line asked for memory"));
-        assert_true(o.verdict[0].confidence < 0.8);
 }
 
 /* Imports for most of its life, then a leak at one line. */

@@ -245,11 +245,13 @@ static bool find_asker(const struct afz_leak_growth *g, struct afz_leak_line *re
         return false;
 }
 
-/* Who keeps large tensors keeps small ones, too; and a tensor has objects that are kept with it.
- * Neither is in the pool: the line that keeps most of the first, or else of both. */
+/* Who keeps large tensors keeps small ones, too, which are not in the pool: the line that keeps
+ * most of those. Else who asked for it; else the line that keeps most objects, as a tensor has some
+ * that are kept with it. */
 static bool find_beside(const struct afz_leak_growth *g, struct afz_leak_line *ret)
 {
-        return find_most_beside(g, true, ret) || find_most_beside(g, false, ret);
+        return find_most_beside(g, true, ret) || find_asker(g, ret) ||
+               find_most_beside(g, false, ret);
 }
 
 /* ---- lines that did not grow ---- */
@@ -326,7 +328,7 @@ bool afz_leak_line_of(const struct afz_leak_growth *g, struct afz_leak_line *ret
         struct afz_leak_line line = {.bytes = first->bytes, .row = first};
         if (first->bytes >= rule.own * g->sites.seen_bytes && is_enough(g, first->bytes)) {
                 if (afz_site_is_pool(g->flight, first->track))
-                        (void)(find_asker(g, &line) || find_beside(g, &line));
+                        (void)find_beside(g, &line);
                 name_row(&line);
         } else if (find_function(g, &line)) {
                 name_row(&line);
