@@ -400,7 +400,9 @@ class Interpreter(Case):
         expected = f"['-x', '--help'] {venv}/bin/python3 True False\n"
         for command, env in ([venv + "/bin/antifreeze-python"], {}), ([ANTIFREEZE, "python"], {"VIRTUAL_ENV": venv}), \
                             ([ANTIFREEZE, "python"], {"PATH": venv + "/bin:" + os.environ["PATH"]}), \
-                            ([ANTIFREEZE, "python"], {"ANTIFREEZE_PYTHON": venv + "/bin/python3"}):
+                            ([ANTIFREEZE, "python"], {"ANTIFREEZE_PYTHON": venv + "/bin/python3"}), \
+                            ([venv + "/bin/antifreeze-python"], {"ANTIFREEZE_SOCKET": "/of/a/run/that/is/over"}), \
+                            ([venv + "/bin/antifreeze-python"], {"ANTIFREEZE_PYTHON": venv + "/bin/antifreeze-python"}):
             r = self.call(*command, job, "-x", "--help", **env)
             self.assertEqual((r.returncode, r.stdout, r.stderr), (0, expected, ""))
         r = self.call(venv + "/bin/antifreeze-python", stdin="print(7)\n")

@@ -102,6 +102,9 @@ static void test_find(void **state)
         setenv("ANTIFREEZE_PYTHON", "/my/python", 1);
         assert_int_equal(afz_find_python(link, found, sizeof found), 0);
         assert_string_equal(found, "/my/python");
+        setenv("ANTIFREEZE_PYTHON", ours, 1); /* ourselves would begin anew for ever */
+        assert_int_equal(afz_find_python(link, found, sizeof found), 0);
+        assert_string_equal(found, plain);
 
         unlink(ours), unlink(plain), unlink(three);
         rmdir(a), rmdir(b), rmdir(folder);

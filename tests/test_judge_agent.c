@@ -1,5 +1,7 @@
 /* The judges of what the agent tells of memory: it ran out, was gotten over or not, steps were made
  * in parts; and good programs that look a little like it. */
+#include <signal.h>
+
 #include "agent_fixture.h"
 #include "agent_tale.h"
 
@@ -71,6 +73,23 @@ static void swallowed_again_and_again(void **state)
         assert_int_equal(o.verdicts, 1);
         assert_int_equal(o.verdict[0].level, AFZ_LEVEL_WARN);
         assert_words(o.verdict[0].summary, "3 times");
+}
+
+/* Who tries another size each time loses no step, though steps are made in between. */
+static void a_search_with_steps(void **state)
+{
+        char text[80];
+        (void)state;
+        tell_steps();
+        for (unsigned i = 0; i < 5; i++) {
+                snprintf(text, sizeof text, "device=gpu step=%u batch=%u swallowed=1", 5 * i + 1,
+                         1024U >> i);
+                event(STEP_MS + 1000 * i, AFZ_AGENT_OOM, text);
+        }
+        struct afz_case c = ended(0);
+        struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+        assert_int_equal(o.verdicts, 1);
+        assert_int_equal(o.verdict[0].level, AFZ_LEVEL_OK);
 }
 
 static void the_last_thing_it_did(void **state)
@@ -178,6 +197,36 @@ static void not_even_one_sample(void **state)
         assert_int_equal(ask(afz_judge_model_large, &c).verdicts, 0);
 }
 
+/* Thousands of steps were made: it fits, and something else came. Nor is it the model that is too
+ * large where enough was free, but in pieces. */
+static void one_sample_fit_before(void **state)
+{
+        static const struct {
+                const char *text;
+                unsigned verdicts;
+        } rows[] = {
+                {"device=gpu step=1 batch=1 swallowed=0", 1},
+                {"device=gpu step=2 batch=1 swallowed=0", 1}, /* the optimizer's state came */
+                {"device=gpu step=5000 batch=1 swallowed=0", 0},
+                {"device=gpu step=5000 batch=64 micro=1 swallowed=0", 0},
+                {"device=gpu batch=1 swallowed=0", 0}, /* by the clock */
+                {"device=gpu step=1 batch=1 asked_bytes=1000000 allocated_bytes=50000000 "
+                 "reserved_bytes=90000000 swallowed=0",
+                 0},
+        };
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                (void)teardown(state);
+                (void)setup(state);
+                tell_steps();
+                event(RUN_MS, AFZ_AGENT_OOM, rows[i].text);
+                struct afz_case c = ended(1);
+                if (ask(afz_judge_model_large, &c).verdicts != rows[i].verdicts)
+                        fail_msg("row %u: %s", i, rows[i].text);
+                struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+                assert_null(strstr(o.verdict[0].fix, "halve the batch"));
+        }
+}
+
 static void the_model_alone(void **state)
 {
         (void)state;
@@ -202,6 +251,50 @@ static void it_asked_for_too_much(void **state)
         assert_words(o.verdict[0].summary, "8.0T at once");
         assert_int_equal(ask(afz_judge_batch, &c).verdicts, 0);
         assert_int_equal(o.verdict[0].where.line, 7);
+}
+
+/* ---- refused by us ---- */
+
+/* What the probe refused is told, whoever made what of it. */
+static void refused_by_us(void **state)
+{
+        static const struct {
+                enum afz_end_how how;
+                int code;
+                uint32_t refused_ms;
+                const char *id, *words; /* words: in the summary, or a note */
+        } rows[] = {
+                {AFZ_END_SIGNAL, SIGABRT, RUN_MS - 1000, "host-exhaustion", "2 large requests"},
+                {AFZ_END_SIGNAL, SIGSEGV, RUN_MS - 1000, "host-exhaustion", "2 large requests"},
+                {AFZ_END_EXIT, 134, RUN_MS - 1000, "host-exhaustion", "2 large requests"},
+                {AFZ_END_EXIT, 1, RUN_MS - 1000, "host-exhaustion", "--policy adapt"},
+                {AFZ_END_EXIT, 1, STEP_MS + 1000, "exception",
+                 "2 large requests"}, /* gotten over */
+                {AFZ_END_EXIT, 0, RUN_MS - 1000, "clean", "2 large requests"},
+                {AFZ_END_SIGNAL, SIGABRT, 0, "crash", NULL},
+        };
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                (void)teardown(state);
+                (void)setup(state);
+                tell_steps();
+                uint32_t t = rows[i].refused_ms;
+                tell(AFZ_INSIDE_REFUSED, (struct fly_times){1000, t ? t : RUN_MS, 1000}, 0, 0);
+                if (t > 0) {
+                        tell(AFZ_INSIDE_REFUSED, (struct fly_times){t, RUN_MS, 1000}, 2, 0);
+                        tell(AFZ_INSIDE_REFUSED_BYTES, (struct fly_times){t, RUN_MS, 1000},
+                             FLY_MB(512), 0);
+                }
+                struct afz_case c = ended(rows[i].code);
+                c.facts.end.how = rows[i].how;
+                struct afz_outcome o = ask(afz_judge_end, &c);
+                assert_int_equal(o.verdicts, 1);
+                const struct afz_verdict *v = &o.verdict[0];
+                if (strcmp(v->id, rows[i].id) != 0)
+                        fail_msg("row %u: %s: %s", i, v->id, v->summary);
+                if (rows[i].words && !strstr(v->summary, rows[i].words) &&
+                    !has_evidence(v, rows[i].words))
+                        fail_msg("row %u: %s", i, v->summary);
+        }
 }
 
 /* ---- words ---- */
@@ -259,13 +352,15 @@ static void hostile_events(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(it_ended_for_it),         TEST(in_pieces),
-                TEST(a_search_is_no_alarm),    TEST(swallowed_again_and_again),
-                TEST(the_last_thing_it_did),   TEST(the_split_that_worked),
-                TEST(and_one_that_did_not),    TEST(another_attempt),
-                TEST(in_parts_from_the_start), TEST(not_even_one_sample),
-                TEST(the_model_alone),         TEST(it_asked_for_too_much),
-                TEST(the_tale_in_words),       TEST(hostile_events),
+                TEST(it_ended_for_it),       TEST(in_pieces),
+                TEST(a_search_is_no_alarm),  TEST(swallowed_again_and_again),
+                TEST(the_last_thing_it_did), TEST(a_search_with_steps),
+                TEST(one_sample_fit_before), TEST(refused_by_us),
+                TEST(the_split_that_worked), TEST(and_one_that_did_not),
+                TEST(another_attempt),       TEST(in_parts_from_the_start),
+                TEST(not_even_one_sample),   TEST(the_model_alone),
+                TEST(it_asked_for_too_much), TEST(the_tale_in_words),
+                TEST(hostile_events),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

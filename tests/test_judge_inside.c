@@ -199,6 +199,49 @@ static void gpu_memory_grows(void **state)
         assert_int_equal(ask(afz_judge_gpu_leak, &c).verdicts, 0);
 }
 
+/* Full within seconds of the first step: too short a way to be steady, and told all the same. */
+static void gpu_memory_grows_fast(void **state)
+{
+        const struct fly_times short_way = {RUN_MS - 12000, RUN_MS, 1000};
+        (void)state;
+        fly_steps(&flight, fly_every(RUN_MS - 13000, RUN_MS, 60), 1);
+        tell(AFZ_INSIDE_GPU_ALLOCATED, short_way, FLY_MB(400), FLY_MB(210));
+        tell(AFZ_INSIDE_GPU_PARAMETERS, short_way, FLY_MB(84), 0);
+        tell(AFZ_INSIDE_GPU_OPTIMIZER, short_way, FLY_MB(168), 0);
+        tell(AFZ_INSIDE_GPU_ACTIVATIONS, short_way, FLY_MB(60), 0);
+        event(RUN_MS, AFZ_AGENT_OOM,
+              "device=gpu step=215 batch=256 asked_bytes=67108864 allocated_bytes=2900000000 "
+              "reserved_bytes=2950000000 swallowed=0");
+        struct afz_case c = ended(1);
+        struct afz_outcome o;
+        afz_verdicts_of(&c, &o);
+        assert_string_equal(o.verdict[0].id, "leak:gpu");
+        assert_int_equal(o.verdict[0].level, AFZ_LEVEL_ACT);
+        const struct afz_verdict *oom = afz_outcome_find(&o, "gpu-oom");
+        assert_string_equal(oom->caused_by, "leak:gpu");
+        assert_words(oom->fix, "a smaller batch does not free them");
+}
+
+/* One that is level from step to step, and ends with a step that is too large. */
+static void the_last_step_was_too_large(void **state)
+{
+        const struct fly_times short_way = {RUN_MS - 12000, RUN_MS, 1000};
+        (void)state;
+        fly_steps(&flight, fly_every(RUN_MS - 13000, RUN_MS, 60), 1);
+        tell(AFZ_INSIDE_GPU_ALLOCATED, short_way, FLY_MB(400), 10);
+        tell(AFZ_INSIDE_GPU_PARAMETERS, short_way, FLY_MB(84), 0);
+        tell(AFZ_INSIDE_GPU_OPTIMIZER, short_way, FLY_MB(168), 0);
+        tell(AFZ_INSIDE_GPU_ACTIVATIONS, short_way, FLY_MB(60), 0);
+        event(RUN_MS, AFZ_AGENT_OOM,
+              "device=gpu step=215 batch=256 asked_bytes=67108864 allocated_bytes=2900000000 "
+              "reserved_bytes=2950000000 swallowed=0");
+        struct afz_case c = ended(1);
+        struct afz_outcome o;
+        afz_verdicts_of(&c, &o);
+        assert_string_equal(o.verdict[0].id, "gpu-oom");
+        assert_words(o.verdict[0].fix, "accumulation steps");
+}
+
 /* A leak of the host is no cause of what runs out on a GPU. */
 static void another_memory(void **state)
 {
@@ -357,6 +400,8 @@ int main(void)
                 TEST(held_with_room_to_spare),
                 TEST(a_data_set_on_the_gpu),
                 TEST(gpu_memory_grows),
+                TEST(gpu_memory_grows_fast),
+                TEST(the_last_step_was_too_large),
                 TEST(another_memory),
                 TEST(the_kind_by_what_is_there),
                 TEST(buffers_of_tf_data),

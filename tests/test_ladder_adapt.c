@@ -155,6 +155,39 @@ static void small_things_are_not_refused(void **state)
         }
 }
 
+/* It rests close to the line and begins to grow again: asked for less in vain, it hears as much
+ * before it is killed as one that nobody can ask. */
+static void asked_near_the_line(void **state)
+{
+        static const double rates[] = {5e6, 18e6, 50e6, 100e6, 300e6};
+        static const uint64_t sizes[] = {GIB, 4 * GIB, 16 * GIB};
+        (void)state;
+        for (unsigned r = 0; r < COUNT_OF(rates); r++)
+                for (uint64_t seed = 1; seed <= 2 * SEEDS; seed++)
+                        for (unsigned saves = 0; saves < 2; saves++) {
+                                bool heard[2];
+                                for (unsigned can = 0; can < 2; can++) {
+                                        struct sim s = sim_of(sizes[seed % 3], seed);
+                                        s.shape = SIM_LEAK;
+                                        s.rate = rates[r];
+                                        s.floor = lines_of(&s).stop_bytes - 3 * MIB;
+                                        s.start_ns = 10 * SECOND;
+                                        s.saves_ns = saves ? 2 * SECOND : 0;
+                                        s.less_ns = can ? UINT64_MAX : 0;
+                                        sim_run(&s);
+                                        whole(&s);
+                                        assert_true(s.out.killed && !s.out.oom);
+                                        heard[can] = acted(&s, AFZ_ACTION_INTERRUPT);
+                                }
+                                if (heard[0] && !heard[1])
+                                        fail_msg("%.0f MB/s, seed %" PRIu64
+                                                 ", saves %u: killed without a word",
+                                                 rates[r] / 1e6, seed, saves);
+                                if (!saves)
+                                        assert_true(heard[0]);
+                        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -162,6 +195,7 @@ int main(void)
                 cmocka_unit_test(fits_in_the_end),
                 cmocka_unit_test(refused_steps),
                 cmocka_unit_test(small_things_are_not_refused),
+                cmocka_unit_test(asked_near_the_line),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

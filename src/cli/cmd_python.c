@@ -60,17 +60,25 @@ out:
         return status;
 }
 
+/* A socket that is gone is of a run that is over: its environment was kept by somebody (a terminal
+ * multiplexer, an IDE that was started inside). */
+static bool is_held(void)
+{
+        const char *path = getenv("ANTIFREEZE_SOCKET");
+        return path && *path && access(path, F_OK) == 0;
+}
+
 static int run_python(const struct afz_invocation *inv)
 {
         char python[1024];
-        const char *held = getenv("ANTIFREEZE_SOCKET"), *link = getenv("ANTIFREEZE_LINK");
+        const char *link = getenv("ANTIFREEZE_LINK");
         int r = afz_find_python(link, python, sizeof python);
         (void)unsetenv("ANTIFREEZE_LINK");
         if (r < 0)
                 return afz_fail(127, "python: no python3 or python was found beside this program, "
                                      "in VIRTUAL_ENV or on PATH; ANTIFREEZE_PYTHON names one");
         /* What is inside of a run is held already. */
-        if ((held && *held) || !afz_python_is_program((const char *const *)inv->argv))
+        if (is_held() || !afz_python_is_program((const char *const *)inv->argv))
                 return exec_python(python, inv->argv, inv->argc);
         return run_held(inv, python);
 }

@@ -22,13 +22,19 @@ bool afz_python_is_link(const char *argv0)
         return argv0 && strcmp(base_name(argv0), AFZ_PYTHON_NAME) == 0;
 }
 
-/* A program, and not a link to us: that would start itself for ever. */
-static bool is_other_program(const char *path)
+/* A link to us: that would start itself for ever. */
+static bool is_us(const char *path)
 {
         struct stat theirs, ours;
+        return stat(path, &theirs) == 0 && stat("/proc/self/exe", &ours) == 0 &&
+               theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev;
+}
+
+static bool is_other_program(const char *path)
+{
+        struct stat theirs;
         return stat(path, &theirs) == 0 && S_ISREG(theirs.st_mode) && access(path, X_OK) == 0 &&
-               (stat("/proc/self/exe", &ours) < 0 || theirs.st_ino != ours.st_ino ||
-                theirs.st_dev != ours.st_dev);
+               !is_us(path);
 }
 
 static int look_in(struct afz_span folder, char *ret, size_t cap)
@@ -60,7 +66,7 @@ int afz_find_python(const char *argv0, char *ret, size_t cap)
         const char *wish = getenv("ANTIFREEZE_PYTHON"), *venv = getenv("VIRTUAL_ENV");
         const char *slash = argv0 ? strrchr(argv0, '/') : NULL;
         char bin[1024];
-        if (wish && *wish && afz_path(ret, cap, "%s", wish) > 0)
+        if (wish && *wish && !is_us(wish) && afz_path(ret, cap, "%s", wish) > 0)
                 return 0;
         if (slash && look_in((struct afz_span){argv0, (size_t)(slash - argv0)}, ret, cap) == 0)
                 return 0;

@@ -13,7 +13,8 @@ bool afz_python_is_link(const char *argv0);
 
 /* Its path: the one beside the link `argv0` (NULL, or without a slash: none), the one of the active
  * virtual environment, or the first python3 or python on PATH; never ourselves. What the
- * environment's ANTIFREEZE_PYTHON says comes before all. -ENOENT: there is none. */
+ * environment's ANTIFREEZE_PYTHON says comes before all, and is taken as it is: who names one that
+ * is not there is to hear that. -ENOENT: there is none. */
 int afz_find_python(const char *argv0, char *ret, size_t cap);
 
 /* Whether these arguments of Python's run a program that is worth a guard: a script, a module, or

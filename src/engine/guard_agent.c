@@ -99,13 +99,21 @@ static void note_refusal(struct afz_guard_agent *a, struct afz_span text)
                 a->refused = restart == 0;
 }
 
+/* One that the program caught itself is not why it ends, and neither is one before it. */
+static void note_oom(struct afz_guard_agent *a, struct afz_span text, uint64_t now_ns)
+{
+        uint64_t swallowed = 0;
+        (void)afz_agent_event_number(text, "swallowed", &swallowed);
+        a->oom_ns = swallowed == 0 ? now_ns : 0;
+}
+
 /* A step that was refused memory and is made in parts from now on was gotten over. */
 static void note_event(struct afz_guard_agent *a, enum afz_agent_event event, struct afz_span text,
                        uint64_t now_ns)
 {
         switch (event) {
         case AFZ_AGENT_OOM:
-                a->oom_ns = now_ns;
+                note_oom(a, text, now_ns);
                 break;
         case AFZ_AGENT_SPLIT:
                 a->oom_ns = 0;

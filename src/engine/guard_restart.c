@@ -1,6 +1,5 @@
 /* Whether there is another attempt after this one, and what it will be like. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "guard_state.h"
@@ -47,15 +46,6 @@ static void look_at_steps(struct afz_guard *g)
                 afz_guard_wait(g, afz_guard_now(g) + wait_for.poll_ns);
 }
 
-/* A checkpoint that is gone by now is none. */
-static void forget_gone(struct afz_guard_agent *a)
-{
-        if (a->saved[0] == '\0' || access(a->saved, F_OK) == 0)
-                return;
-        a->saved[0] = '\0';
-        a->now.saved = false;
-}
-
 static bool plan_next(struct afz_guard *g, struct afz_restart_plan *ret)
 {
         struct afz_restart_facts facts = g->agent.now;
@@ -99,9 +89,12 @@ bool afz_guard_again(struct afz_guard *g, bool left)
         const char *why = g->detach ? NULL : reason(g);
         if (!why)
                 return false;
-        look_at_steps(g);
+        /* While a part of it lives, nobody else holds that: no wait. */
+        if (!left)
+                look_at_steps(g);
         afz_guard_say_lost(g);
-        forget_gone(&g->agent);
+        /* Whether the checkpoint is still there is looked at by who reads it: its path is the
+         * job's, and may be on a file system that answers no more. */
         if (left || is_recent(g, g->unwanted_ns) || !plan_next(g, &next))
                 return false;
         say_again(g, why, &next);

@@ -78,7 +78,7 @@ static bool is_among_the_largest(const struct afz_inside_one *one, unsigned n, u
 
 static bool tells(const struct afz_book_inside *now)
 {
-        bool some = now->step > 0;
+        bool some = now->step > 0 || now->refused > 0;
         for (unsigned i = 0; i < AFZ_TOLD_COUNT; i++)
                 some |= now->told[i] != AFZ_TOLD_NOT;
         return some;

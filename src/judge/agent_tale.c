@@ -13,6 +13,10 @@
  * whether it began before or after. */
 #define LOOK_MS 1500
 
+/* Who ends for a request that was refused has ended by then: a traceback and the way out take
+ * seconds. */
+#define LEAVE_MS 15000
+
 /* ---- one event ---- */
 
 static uint64_t number(struct afz_span text, const char *key)
@@ -67,8 +71,10 @@ static void add_oom(const struct afz_flight *flight, const struct afz_end *end,
         t->gone_on += oom.gone_on;
         if (oom.swallowed) {
                 t->swallowed[oom.gpu]++;
+                /* Another size each time is a search for one. */
                 t->swallowed_steps += oom.gpu && oom.step > 0 &&
-                                      (t->swallowed[1] == 1 || before->step != oom.step);
+                                      (t->swallowed[1] == 1 ||
+                                       (before->step != oom.step && before->batch == oom.batch));
         }
         t->ooms[oom.gpu]++;
         t->last[oom.gpu] = oom;
@@ -109,6 +115,34 @@ static uint64_t counted(const struct afz_flight *flight, enum afz_metric metric,
                     afz_column_last(afz_track_column(track, metric), UINT32_MAX, &last) && last > 0)
                         sum += (uint64_t)last;
         return sum;
+}
+
+/* When a counter last rose, in any process; 0: it never did. */
+static uint32_t rose_ms(const struct afz_flight *flight, enum afz_metric metric, uint32_t from_ms)
+{
+        const struct afz_track *track;
+        uint32_t rose = 0;
+        for (size_t at = 0; (track = afz_flight_next(flight, AFZ_KIND_INSIDE, &at));) {
+                const struct afz_column *column = afz_track_column(track, metric);
+                int64_t most = 0;
+                for (size_t i = 0; column && i < column->count; i++) {
+                        const struct afz_point *p = &column->point[i];
+                        if (p->most > most && p->t_ms >= from_ms && p->t_ms > rose)
+                                rose = p->t_ms;
+                        most = p->most > most ? p->most : most;
+                }
+        }
+        return rose;
+}
+
+static void add_refused(const struct afz_flight *flight, uint32_t from_ms, struct afz_tale *t)
+{
+        uint64_t refused = counted(flight, AFZ_INSIDE_REFUSED, from_ms);
+        uint32_t rose = rose_ms(flight, AFZ_INSIDE_REFUSED, from_ms);
+        t->refused = refused < UINT32_MAX ? (unsigned)refused : UINT32_MAX;
+        t->refused_bytes = counted(flight, AFZ_INSIDE_REFUSED_BYTES, from_ms);
+        t->refused_last = rose > 0 && (uint64_t)rose + LEAVE_MS >= flight->end_ms &&
+                          !steps_follow(flight, rose);
 }
 
 /* A run that was started anew may make its steps in parts from the first on: no event tells that,
@@ -162,9 +196,7 @@ void afz_tale_of(const struct afz_flight *flight, const struct afz_end *end, uin
         add_told_parts(flight, split_ms, &t);
         t.split_steps = counted(flight, AFZ_INSIDE_SPLITS, from_ms);
         t.counted_ooms = counted(flight, AFZ_INSIDE_OOMS, from_ms);
-        uint64_t refused = counted(flight, AFZ_INSIDE_REFUSED, from_ms);
-        t.refused = refused < UINT32_MAX ? (unsigned)refused : UINT32_MAX;
-        t.refused_bytes = counted(flight, AFZ_INSIDE_REFUSED_BYTES, from_ms);
+        add_refused(flight, from_ms, &t);
         *ret = t;
 }
 

@@ -23,7 +23,8 @@ struct afz_oom {
 struct afz_tale {
         unsigned ooms[2];         /* [gpu] */
         unsigned swallowed[2];    /* of these, caught by the program itself */
-        unsigned swallowed_steps; /* the swallowed ones on a GPU came at so many different steps */
+        unsigned swallowed_steps; /* the swallowed ones on a GPU came at so many different steps,
+                                     with the batch of the one before */
         unsigned gone_on;         /* of all: it went on after them */
         struct afz_oom last[2];   /* [gpu]; of none where ooms[gpu] is 0 */
         unsigned splits, grows;   /* how often parts were made smaller, and larger again */
@@ -36,6 +37,7 @@ struct afz_tale {
         uint64_t counted_ooms; /* by its count, which is told where an event is not */
         unsigned refused;      /* large requests that were answered with "no memory" (probe) */
         uint64_t refused_bytes;
+        bool refused_last;   /* one was in the last seconds of it, and no step came after it */
         const char *refusal; /* the last sentence of what was not done; NULL: none */
         size_t refusal_len;
 };

@@ -7,6 +7,7 @@
 
 #include "agent_tale.h"
 #include "end_clues.h"
+#include "end_refused.h"
 #include "judge_words.h"
 #include "judges.h"
 #include "leak.h"
@@ -19,7 +20,6 @@ static const struct {
         double crash, crash_with_line;  /* with the kernel's own word for it */
         double signal, asked;           /* somebody's signal; our own checkpoint signal */
         double of_shell;                /* by what is added to 128 in an exit status */
-        double refused;                 /* the agent saw the error that ended it */
         double exit, clean;
         double clean_level;   /* its memory was seen level */
         double clean_grown;   /* it grew, and nobody can say why ... */
@@ -39,8 +39,7 @@ static const struct {
         .signal = 0.8, /* a program may also send itself a signal */
         .asked = 0.8,
         .of_shell = 0.7, /* a program may end with any number */
-        .refused = 0.9,
-        .exit = 0.75, /* that it ended so is certain; that nothing outside led to it is not */
+        .exit = 0.75,    /* that it ended so is certain; that nothing outside led to it is not */
         .clean = 0.9,
         .clean_level = 0.95,
         .clean_grown = 0.8,
@@ -68,16 +67,21 @@ static int signal_of_status(int code)
         return known ? sig : 0;
 }
 
-static struct afz_verdict *say(const struct afz_case *c, struct afz_outcome *ret, const char *id,
-                               enum afz_level level, double confidence)
+static struct afz_verdict *shown(const struct afz_case *c, struct afz_verdict *v)
 {
-        struct afz_verdict *v = afz_outcome_add(ret, id, level, confidence);
         uint32_t end = c->flight->end_ms;
-        if (v && level != AFZ_LEVEL_OK) {
+        if (v) {
                 v->from_ms = end > rule.show_ms ? end - rule.show_ms : 0;
                 v->to_ms = end;
         }
         return v;
+}
+
+static struct afz_verdict *say(const struct afz_case *c, struct afz_outcome *ret, const char *id,
+                               enum afz_level level, double confidence)
+{
+        struct afz_verdict *v = afz_outcome_add(ret, id, level, confidence);
+        return level != AFZ_LEVEL_OK ? shown(c, v) : v;
 }
 
 /* ---- what holds for every end ---- */
@@ -283,7 +287,13 @@ static struct afz_verdict *say_crash(const struct afz_case *c, int sig, bool of_
 {
         const struct afz_mark *line = afz_fault_clue_of(c);
         double sure = line ? rule.crash_with_line : of_shell ? rule.of_shell : rule.crash;
-        struct afz_verdict *v = say(c, ret, "crash", AFZ_LEVEL_WARN, sure);
+        struct afz_verdict *v =
+                sig == SIGABRT || sig == SIGSEGV ? shown(c, afz_end_refused(c, ret)) : NULL;
+        if (v) {
+                afz_verdict_note(v, "it crashed then (%s)", strsignal(sig));
+                return v;
+        }
+        v = say(c, ret, "crash", AFZ_LEVEL_WARN, sure);
         if (!v)
                 return NULL;
         snprintf(v->summary, sizeof v->summary, "%s crashed (%s)",
@@ -295,6 +305,7 @@ static struct afz_verdict *say_crash(const struct afz_case *c, int sig, bool of_
         else if (sig == SIGABRT && afz_end_was_full(c))
                 afz_verdict_note(v, "its need was near what it may use: it may have given up when "
                                     "it was refused memory");
+        afz_end_note_denied(c, v);
         return v;
 }
 
@@ -361,43 +372,6 @@ static struct afz_verdict *say_timeout(const struct afz_case *c, struct afz_outc
         return v;
 }
 
-/* It ended with an error that means "no memory": the machine's, or what is left of its budget where
- * that is refused in time (--policy adapt). NULL: it did not. */
-static struct afz_verdict *say_refused(const struct afz_case *c, struct afz_outcome *ret)
-{
-        struct afz_tale tale;
-        char asked[48] = "", place[80] = "";
-        afz_tale_of(c->flight, &c->facts.end, afz_end_last_start(c->flight), &tale);
-        const struct afz_oom *oom = &tale.last[false];
-        if (tale.ooms[false] == 0 || !afz_oom_is_fatal(oom, &c->facts.end))
-                return NULL;
-        struct afz_verdict *v = say(c, ret, "host-exhaustion", AFZ_LEVEL_ACT, rule.refused);
-        if (!v)
-                return NULL;
-        afz_oom_where(oom, &v->where);
-        const char *slash = strrchr(v->where.file, '/');
-        if (oom->asked_bytes > 0)
-                snprintf(asked, sizeof asked, "%s at once", SIZE(oom->asked_bytes));
-        if (v->where.line > 0)
-                snprintf(place, sizeof place, " at %.60s:%d", slash ? slash + 1 : v->where.file,
-                         (int)v->where.line);
-        snprintf(v->summary, sizeof v->summary,
-                 "it ended with an error for want of memory: %s%s%s%s",
-                 asked[0] ? "it asked for " : "it asked for more than there was", asked, place,
-                 tale.refused > 0 ? ", which would have gone beyond what it may use" : "");
-        snprintf(v->fix, sizeof v->fix, "%s%s",
-                 oom->step > 0 || oom->batch > 0
-                         ? "a smaller batch, or streaming the data"
-                         : "make less at once there: a smaller model, part of the data, narrower "
-                           "numbers (float32, not float64)",
-                 c->facts.watch_only ? "" : "; if the RAM is there, --budget raises the limit");
-        if (oom->step > 0)
-                afz_verdict_note(v, "in step %llu%s", (unsigned long long)oom->step,
-                                 tale.splits > 0 ? ", though steps were made in parts already"
-                                                 : "");
-        return v;
-}
-
 static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outcome *ret)
 {
         int code = c->facts.end.code, sig = signal_of_status(code);
@@ -413,7 +387,7 @@ static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outco
                                          code);
                 return v;
         }
-        v = say_refused(c, ret);
+        v = shown(c, afz_end_refused(c, ret));
         if (v)
                 return v;
         v = say(c, ret, "exception", AFZ_LEVEL_WARN, rule.exit);
@@ -429,6 +403,7 @@ static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outco
                 afz_verdict_note(v, "it had met %llu error%s for want of memory",
                                  (unsigned long long)tale.counted_ooms,
                                  tale.counted_ooms == 1 ? "" : "s");
+        afz_end_note_denied(c, v);
         return v;
 }
 
@@ -550,6 +525,7 @@ static struct afz_verdict *say_clean(const struct afz_case *c, struct afz_outcom
         if (clue.line)
                 afz_verdict_note(v, "on the way the kernel killed one of its processes: %.130s",
                                  clue.line);
+        afz_end_note_denied(c, v);
         return v;
 }
 

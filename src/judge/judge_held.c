@@ -21,6 +21,8 @@ static const struct {
         double graph;                 /* of the growth: then it is what leaks */
         uint32_t gpu_ms;              /* for so long GPU memory must have risen all the time, */
         uint32_t gpu_fatal_ms;        /* or so long, if it ran out in the end; */
+        size_t gpu_looks;             /* or, where it was full sooner, in so many looks, */
+        double gpu_most;              /* and by this part of what there was in the end; */
         int64_t gpu_steps;            /* over so many steps, */
         uint64_t gpu_bytes;           /* by so much, */
         double gpu_share;             /* and by this part of what was there */
@@ -36,6 +38,8 @@ static const struct {
         .graph = 0.3,
         .gpu_ms = 60000, /* a replay buffer, a cache of features fill up as well */
         .gpu_fatal_ms = 10000,
+        .gpu_looks = 5, /* of a second each */
+        .gpu_most = 0.5,
         .gpu_steps = 50,
         .gpu_bytes = 256 << 20,
         .gpu_share = 0.1,
@@ -202,6 +206,29 @@ static bool grows_with_batch(const struct afz_flight *flight, const struct afz_s
                (double)last > rule.batch_grows * (double)first;
 }
 
+/* Full within seconds: a short way, but it rose from each look to the next, did not slow down, and
+ * is most of what there was. The first looks are of the start. */
+static bool climbs(const struct afz_column *all, uint32_t end_ms, struct afz_steady *ret)
+{
+        size_t count = all->count;
+        while (count > 0 && all->point[count - 1].t_ms > end_ms)
+                count--;
+        size_t first = 1 + count / 4, middle = first + (count - first) / 2;
+        if (count < first + rule.gpu_looks)
+                return false;
+        const struct afz_point *p = all->point;
+        for (size_t i = first + 1; i < count; i++)
+                if (p[i].mean <= p[i - 1].mean)
+                        return false;
+        double earlier = (double)p[middle].mean - (double)p[first].mean;
+        double later = (double)p[count - 1].mean - (double)p[middle].mean;
+        *ret = (struct afz_steady){.first = p[first].mean,
+                                   .last = p[count - 1].mean,
+                                   .from_ms = p[first].t_ms,
+                                   .to_ms = p[count - 1].t_ms};
+        return later >= earlier / 2 && earlier + later >= rule.gpu_most * (double)p[count - 1].mean;
+}
+
 /* What a step leaves in GPU memory, looked at in each when the optimizer is called: activations are
  * gone by then. */
 AFZ_JUDGE(gpu_leak)
@@ -216,7 +243,9 @@ AFZ_JUDGE(gpu_leak)
                 return;
         afz_tale_of(c->flight, &c->facts.end, start_ms, &t);
         bool fatal = t.ooms[true] > 0 && afz_oom_is_fatal(&t.last[true], &c->facts.end);
-        if (!all || !afz_shape_steady(all, AFZ_WAY_UP, fatal ? rule.gpu_fatal_ms : rule.gpu_ms, &s))
+        if (!all ||
+            (!afz_shape_steady(all, AFZ_WAY_UP, fatal ? rule.gpu_fatal_ms : rule.gpu_ms, &s) &&
+             !(fatal && climbs(all, t.last[true].t_ms, &s))))
                 return;
         double grown = (double)s.last - (double)s.first, peak, there = all_of(c, true, &peak);
         if (grows_with_batch(c->flight, &s) ||

@@ -11,6 +11,7 @@
 #include "judges.h"
 #include "memory_line.h"
 #include "out.h"
+#include "step_clock.h"
 
 static const struct {
         unsigned again;    /* steps in which it ran out and was caught: no search for a size, */
@@ -18,12 +19,16 @@ static const struct {
         uint64_t least;    /* bytes that are worth a word */
         unsigned most;     /* parts that a batch can be cut into, and still be one */
         double eight_bits; /* of an optimizer's state, what one of 8 bits saves */
+        uint64_t steps;    /* begun: from here on one was completed, and the model fits */
+        double kept;       /* of what is there, from which on what stays is what to look for */
 } rule = {
         .again = 3,
         .fixed = 0.8,
         .least = 1 << 20,
         .most = 64,
         .eight_bits = 0.75, /* 32 bits become 8 */
+        .steps = 3,         /* the optimizer's state is made in the first */
+        .kept = 0.5,
 };
 
 /* How sure. That it ran out is known; what it led to is inferred. */
@@ -109,12 +114,36 @@ static unsigned parts_that_fit(const struct afz_oom *oom, const struct afz_insid
         return parts <= rule.most && parts <= oom->batch ? parts : 0;
 }
 
-static void put_fix(const struct afz_oom *oom, const struct afz_inside_model *m,
-                    struct afz_verdict *v)
+/* What was there when the last step ended, and is neither of the model nor of the optimizer: it
+ * stays, however small a batch is. 0: not known, or it is not most of what there was. */
+static uint64_t kept_between(const struct afz_flight *flight, const struct afz_oom *oom,
+                             const struct afz_inside_model *m)
+{
+        uint64_t all, own;
+        if (m->fixed == 0 || __builtin_add_overflow(m->fixed, m->batch, &own) ||
+            !afz_inside_at(flight, AFZ_INSIDE_GPU_ALLOCATED, oom->t_ms, &all) || all <= own)
+                return 0;
+        /* The figures are of all ranks, the error is of one. */
+        uint64_t there = all > oom->allocated_bytes ? all : oom->allocated_bytes;
+        return all - own >= rule.least && (double)(all - own) >= rule.kept * (double)there
+                       ? all - own
+                       : 0;
+}
+
+static void put_fix(const struct afz_case *c, const struct afz_oom *oom,
+                    const struct afz_inside_model *m, struct afz_verdict *v)
 {
         unsigned parts = parts_that_fit(oom, m);
         uint64_t now = oom->micro > 0 ? oom->micro : oom->batch;
-        if (is_in_pieces(oom))
+        uint64_t kept = kept_between(c->flight, oom, m);
+        if (kept > 0)
+                snprintf(v->fix, sizeof v->fix,
+                         "%s stay taken from step to step by tensors that are neither the model's "
+                         "nor the optimizer's; a smaller batch does not free them. Look for "
+                         "outputs or losses in a list (keep loss.item(), x.detach().cpu()), or a "
+                         "data set that lies on the GPU",
+                         SIZE(kept));
+        else if (is_in_pieces(oom))
                 snprintf(v->fix, sizeof v->fix,
                          "%s were free, but in pieces: run it with "
                          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; if that does not do, "
@@ -126,6 +155,11 @@ static void put_fix(const struct afz_oom *oom, const struct afz_inside_model *m,
                          "fit; --policy adapt does that by itself where it can. Then mixed "
                          "precision (bf16) and activation checkpointing",
                          (unsigned long long)(now / parts), parts);
+        else if (now == 1)
+                snprintf(v->fix, sizeof v->fix,
+                         "it is one sample at a time already: mixed precision (bf16) and "
+                         "activation checkpointing; where samples differ, cut or leave out the "
+                         "longest");
         else
                 snprintf(v->fix, sizeof v->fix,
                          "halve the batch and accumulate gradients over two (--policy adapt does "
@@ -146,7 +180,7 @@ static struct afz_verdict *say(const struct afz_case *c, const struct afz_oom *o
         note_figures(oom, v);
         if (afz_inside_model_at(c->flight, true, oom->t_ms, &m))
                 note_model(&m, v);
-        put_fix(oom, &m, v);
+        put_fix(c, oom, &m, v);
         v->from_ms = v->to_ms = oom->t_ms;
         return v;
 }
@@ -280,6 +314,25 @@ static bool ended_for(const struct afz_case *c, const struct afz_tale *t, bool g
         return true;
 }
 
+/* Steps that were begun until then in the attempt that ended: who made some has a model that
+ * fits. */
+static uint64_t steps_until(const struct afz_flight *flight, const struct afz_oom *oom)
+{
+        uint32_t start_ms = afz_end_last_start(flight);
+        if (oom->step > 0)
+                return oom->step;
+        const struct afz_track *trainer = afz_inside_trainer(flight, start_ms);
+        int64_t steps = afz_step_count(afz_track_column(trainer, AFZ_INSIDE_STEP), start_ms,
+                                       oom->t_ms < UINT32_MAX ? oom->t_ms + 1 : oom->t_ms);
+        return steps > 0 ? (uint64_t)steps : 0;
+}
+
+static bool not_even_one(const struct afz_flight *flight, const struct afz_oom *oom)
+{
+        bool one = oom->micro == 1 || (oom->micro == 0 && oom->batch == 1);
+        return one && !is_in_pieces(oom) && steps_until(flight, oom) < rule.steps;
+}
+
 AFZ_JUDGE(model_large)
 {
         struct afz_tale t;
@@ -291,7 +344,7 @@ AFZ_JUDGE(model_large)
         for (int gpu = 1; gpu >= 0; gpu--) {
                 if (!ended_for(c, &t, gpu, &oom))
                         continue;
-                bool one = oom.micro == 1 || (oom.micro == 0 && oom.batch == 1);
+                bool one = not_even_one(c->flight, &oom);
                 double limit = limit_of(c, &oom);
                 bool alone = limit > 0 && afz_inside_model_at(c->flight, gpu, oom.t_ms, &m) &&
                              (double)m.fixed >= rule.fixed * limit;

@@ -204,6 +204,19 @@ static bool is_refused(const struct afz_ladder *l, const struct afz_look *look)
                look->need + afz_reach(look->slope, afz_rule.sudden_ns) >= look->stop;
 }
 
+/* Whether the stop waits for a smaller step: only as long as there is room left for words after it,
+ * and what is saved (or never will be) is better stopped in time. */
+static bool holds_for_less(const struct afz_ladder *l, const struct afz_look *look,
+                           enum afz_ack ack)
+{
+        const struct afz_lines *lines = &l->setup.lines;
+        uint64_t margin = afz_less(lines->hard_bytes, lines->stop_bytes);
+        if (look->need + afz_reach(look->slope, afz_rule.words_ns) >= lines->hard_bytes)
+                return false;
+        return waits_for_less(l, look) && l->setup.can_shrink && ack != AFZ_ACK_SAVED &&
+               ack != AFZ_ACK_CANNOT && look->need < look->stop + margin / afz_rule.shrink_part;
+}
+
 /* The rungs: what a stage does in a look. */
 
 static void rung_calm(struct afz_ladder *l, const struct afz_look *look, enum afz_ack ack,
@@ -274,7 +287,7 @@ static void rung_asked(struct afz_ladder *l, const struct afz_look *look, enum a
         l->peak_bytes = afz_most(l->peak_bytes, look->need);
         if (why->stop) {
                 l->cause = why->cause;
-                if (!waits_for_answer(l, look, ack) && !waits_for_less(l, look) &&
+                if (!waits_for_answer(l, look, ack) && !holds_for_less(l, look, ack) &&
                     look->t_ns > l->stage_ns)
                         begin_stop(l, look, ret);
         } else if (look->has_need && (look->need < below_act(l) || rests(l, look)) &&

@@ -41,7 +41,7 @@ static const struct {
         uint64_t near_ns, kill_ns, freeze_ns, fast_bytes_per_s, late_most_ns;
         uint64_t noise_bytes, noise_part, fine_ns, mid_ns, coarse_ns;
         uint64_t again_percent, still_ns, dose_part, ask_again_ns, asking_ns, answer_ns;
-        uint64_t shrink_ns, shrinks, shrink_part, sudden_ns;
+        uint64_t shrink_ns, shrinks, shrink_part, sudden_ns, words_ns;
         uint64_t settle_ns, grown_ns, int_part, int_most_ns, hurt_grace_ns;
         uint64_t last_part, last_least, last_most;
         uint64_t own_ns, none_hurt_ns, pressure_gone_ns, pressure_tell_ns, squeeze_ns;
@@ -73,7 +73,10 @@ static const struct {
         .shrink_ns = 5 * AFZ_SECOND,     /* and makes smaller steps from the next one on */
         .shrinks = 2,                    /* in one climb: at its start, and before harder rungs */
         .sudden_ns = 1 * AFZ_SECOND,     /* to stop in less: large things, which are refused */
-        .shrink_part = 4, /* but the last quarter of the way to stop is for saving in */
+        .shrink_part = 4, /* but the last quarter of the way to stop is for saving in, and beyond
+                           * stop no more than the first quarter of the margin is waited in; */
+        .words_ns = 600 * AFZ_MS, /* nor where hard is so near: twice near_ns, so that words come
+                                   * before it */
 
         .settle_ns = 8 * AFZ_MS, /* after BRAKE: from here on a frozen job stands */
         .int_part = 3,           /* of the grace: SIGINT has a third, SIGTERM the rest */
