@@ -90,6 +90,7 @@ __attribute__((constructor)) static void begin(void)
         const char *socket = secure_getenv(AFZ_BOOK_SOCKET);
         if (!socket || socket[0] != '/') /* or started by a program that is sealed */
                 return;
+        afz_hooks_read_settings();
         afz_sampler.inside++;
         afz_stack_start();
         afz_keeper_start(forget_parent);

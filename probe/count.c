@@ -70,7 +70,7 @@ struct afz_taken afz_take_out(const void *at)
         atomic_fetch_add(&book->inside, 1);
         struct afz_taken taken = afz_book_take(book, (uint64_t)(uintptr_t)at);
         if (taken.site >= 0 && taken.size_bytes >= AFZ_ROOM_LEAST)
-                afz_room_gone((uint64_t)(uintptr_t)at);
+                (void)afz_room_gone((uint64_t)(uintptr_t)at);
         atomic_fetch_sub(&book->inside, 1);
         return taken;
 }

@@ -130,12 +130,22 @@ static AFZ_COLD void first_free(void *at)
 
 /* ---- a sample, or a large block ---- */
 
-#define CALLER __builtin_return_address(0)
-
 static AFZ_COLD void *no_memory(void)
 {
         errno = ENOMEM;
         return NULL;
+}
+
+/* Blocks that are larger glibc never keeps (DEFAULT_MMAP_THRESHOLD_MAX). */
+enum { KEPT_MOST = 32 << 20 };
+
+static int is_perturbed; /* malloc writes all over what it gives out: a trial would take it all */
+
+void afz_hooks_read_settings(void)
+{
+        const char *tunables = secure_getenv("GLIBC_TUNABLES");
+        is_perturbed = secure_getenv("MALLOC_PERTURB_") != NULL ||
+                       (tunables && strstr(tunables, "glibc.malloc.perturb"));
 }
 
 /* It does not fit; but it may come out of memory that the allocator has kept and that is there
@@ -143,6 +153,8 @@ static AFZ_COLD void *no_memory(void)
 static int is_there(size_t size)
 {
         int saved = errno;
+        if (size > KEPT_MOST || is_perturbed)
+                return 0;
         void *trial = real.malloc(size);
         uint64_t fresh = trial ? afz_room_untouched(trial, size) : size;
         real.free(trial);
@@ -150,17 +162,17 @@ static int is_there(size_t size)
         return fresh < size && afz_room_fits(fresh);
 }
 
-static AFZ_COLD int refuse(size_t size, enum afz_ask how, const void *caller)
+static AFZ_COLD int refuse(size_t size, enum afz_ask how)
 {
-        if (afz_room_grants(size, how, caller) || is_there(size))
+        if (afz_room_grants(size, how) || is_there(size))
                 return 0;
         afz_room_refused(size);
         return 1;
 }
 
-static inline int is_refused(size_t size, enum afz_ask how, const void *caller)
+static inline int is_refused(size_t size, enum afz_ask how)
 {
-        return AFZ_RARELY(size >= AFZ_ROOM_LEAST) && refuse(size, how, caller);
+        return AFZ_RARELY(size >= AFZ_ROOM_LEAST) && refuse(size, how);
 }
 
 static AFZ_COLD void *count_block(void *at, size_t size)
@@ -173,22 +185,21 @@ static AFZ_COLD void *count_block(void *at, size_t size)
 
 /* ---- the hooks ---- */
 
-static AFZ_COLD void *malloc_slowly(size_t size, const void *caller)
+static AFZ_COLD void *malloc_slowly(size_t size)
 {
-        return is_refused(size, AFZ_ASK_PLAIN, caller) ? no_memory()
-                                                       : count_block(real.malloc(size), size);
+        return is_refused(size, AFZ_ASK_PLAIN) ? no_memory() : count_block(real.malloc(size), size);
 }
 
 AFZ_EXPORT AFZ_HOT void *malloc(size_t size)
 {
         if (afz_count(size))
-                return malloc_slowly(size, CALLER);
+                return malloc_slowly(size);
         return real.malloc(size);
 }
 
-static AFZ_COLD void *calloc_slowly(size_t blocks, size_t size, const void *caller)
+static AFZ_COLD void *calloc_slowly(size_t blocks, size_t size)
 {
-        return is_refused(blocks * size, AFZ_ASK_PLAIN, caller)
+        return is_refused(blocks * size, AFZ_ASK_PLAIN)
                        ? no_memory()
                        : count_block(real.calloc(blocks, size), blocks * size);
 }
@@ -201,7 +212,7 @@ AFZ_EXPORT AFZ_HOT void *calloc(size_t blocks, size_t size)
                 return NULL;
         }
         if (afz_count(bytes))
-                return calloc_slowly(blocks, size, CALLER);
+                return calloc_slowly(blocks, size);
         return real.calloc(blocks, size);
 }
 
@@ -230,32 +241,38 @@ static int knows(const void *found)
 
 #define KNOWN(name) (knows((const void *)(uintptr_t)real.name) || real.name)
 
-/* What a block grows by. */
-static size_t growth(void *at, size_t size)
+static size_t usable(void *at)
 {
-        size_t had = KNOWN(malloc_usable_size) ? real.malloc_usable_size(at) : size;
-        return size > had ? size - had : 0;
+        return KNOWN(malloc_usable_size) ? real.malloc_usable_size(at) : 0;
 }
 
-static AFZ_COLD void *realloc_slowly(void *at, size_t size, const void *caller)
+/* Of a large block that was moved, or could not be: what was not touched of it still is not. */
+static void keep_untouched(const void *at, size_t size, uint64_t untouched)
+{
+        if (size >= AFZ_ROOM_LEAST && untouched > 0)
+                afz_room_add(at, size, untouched < size ? untouched : size);
+}
+
+static AFZ_COLD void *realloc_slowly(void *at, size_t size)
 {
         if (is_early(at))
                 return from_early(at, size);
-        size_t grows = size >= AFZ_ROOM_LEAST ? growth(at, size) : 0;
-        if (is_refused(grows, AFZ_ASK_PLAIN, caller))
+        size_t had = size >= AFZ_ROOM_LEAST ? usable(at) : size;
+        size_t grows = size > had ? size - had : 0;
+        if (is_refused(grows, AFZ_ASK_PLAIN))
                 return no_memory();
+        uint64_t untouched = size >= AFZ_ROOM_LEAST ? afz_room_gone((uint64_t)(uintptr_t)at) : 0;
         struct afz_taken taken = afz_forget(at);
         void *to = real.realloc(at, size);
         if (!to) {
-                if (size != 0) /* it is still there */
+                if (size != 0) { /* it is still there */
                         afz_remember(at, &taken);
+                        keep_untouched(at, had, untouched);
+                }
                 return NULL;
         }
-        if (!afz_count(size))
-                return to;
-        if (grows >= AFZ_ROOM_LEAST)
-                afz_room_add(to, size, grows);
-        return afz_count_slowly(AFZ_SITE_HEAP, to, size);
+        keep_untouched(to, size, untouched + grows);
+        return afz_count(size) ? afz_count_slowly(AFZ_SITE_HEAP, to, size) : to;
 }
 
 AFZ_EXPORT AFZ_HOT void *realloc(void *at, size_t size)
@@ -263,7 +280,7 @@ AFZ_EXPORT AFZ_HOT void *realloc(void *at, size_t size)
         if (!at)
                 return malloc(size);
         if (afz_may_have(at) || is_early(at) || afz_count(size))
-                return realloc_slowly(at, size, CALLER);
+                return realloc_slowly(at, size);
         return real.realloc(at, size);
 }
 
@@ -281,7 +298,7 @@ AFZ_EXPORT void *reallocarray(void *at, size_t blocks, size_t size)
 
 AFZ_EXPORT int posix_memalign(void **ret, size_t align, size_t size)
 {
-        if (is_refused(size, AFZ_ASK_ALIGNED, CALLER))
+        if (is_refused(size, AFZ_ASK_ALIGNED))
                 return ENOMEM;
         int r = KNOWN(posix_memalign) ? real.posix_memalign(ret, align, size) : ENOMEM;
         if (r == 0 && afz_count(size))
@@ -297,7 +314,7 @@ static void *counted(void *at, size_t size)
 #define ALIGNED(name)                                                                              \
         AFZ_EXPORT void *name(size_t align, size_t size)                                           \
         {                                                                                          \
-                return KNOWN(name) && !is_refused(size, AFZ_ASK_ALIGNED, CALLER)                   \
+                return KNOWN(name) && !is_refused(size, AFZ_ASK_ALIGNED)                           \
                                ? counted(real.name(align, size), size)                             \
                                : no_memory();                                                      \
         }
@@ -307,7 +324,7 @@ ALIGNED(memalign)
 #define PAGED(name)                                                                                \
         AFZ_EXPORT void *name(size_t size)                                                         \
         {                                                                                          \
-                return KNOWN(name) && !is_refused(size, AFZ_ASK_ALIGNED, CALLER)                   \
+                return KNOWN(name) && !is_refused(size, AFZ_ASK_ALIGNED)                           \
                                ? counted(real.name(size), size)                                    \
                                : no_memory();                                                      \
         }

@@ -48,6 +48,7 @@ static inline void afz_remember(const void *at, const struct afz_taken *taken)
 
 /* hooks.c: looks up what is behind us; hooks_python.c: stands before Python's own allocator. */
 void afz_hooks_start(void);
+void afz_hooks_read_settings(void); /* of malloc; before main() */
 void afz_hooks_python_start(void);
 void afz_hooks_map_start(void);
 void afz_hooks_map_after_fork(void);

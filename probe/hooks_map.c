@@ -196,26 +196,10 @@ static void mapped(void *got, size_t size, int protection, int flags, int fd)
                 count_map(kind, got, size);
 }
 
-/* Memory of its own that it is about to use. What is mapped over a reservation is one's already. */
-static AFZ_COLD bool is_refused(size_t size, int protection, int flags, const void *caller)
-{
-        const int never = MAP_NORESERVE | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_HUGETLB |
-                          MAP_STACK | MAP_GROWSDOWN;
-        if ((flags & never) || kind_of(protection, flags, -1) != AFZ_SITE_MAP ||
-            afz_room_grants(size, AFZ_ASK_MAPPED, caller))
-                return false;
-        afz_room_refused(size);
-        errno = ENOMEM;
-        return true;
-}
-
 #define MAPPING(name, offset_type)                                                                 \
         AFZ_EXPORT void *name(void *at, size_t size, int protection, int flags, int fd,            \
                               offset_type offset)                                                  \
         {                                                                                          \
-                if (AFZ_RARELY(size >= AFZ_ROOM_LEAST) &&                                          \
-                    is_refused(size, protection, flags, __builtin_return_address(0)))              \
-                        return MAP_FAILED;                                                         \
                 void *got = next.name ? next.name(at, size, protection, flags, fd, offset)         \
                                       : (void *)syscall(SYS_mmap, at, size, protection, flags, fd, \
                                                         offset);                                   \

@@ -86,6 +86,8 @@ static void read_segments(const ElfW(Phdr) * header, unsigned headers, uint64_t 
                 uint64_t from = shift + p->p_vaddr, to = from + p->p_memsz;
                 if (p->p_type == PT_GNU_EH_FRAME)
                         m->unwind = from;
+                if (p->p_type == PT_DYNAMIC)
+                        m->dynamic = from;
                 if (p->p_type == PT_NOTE && ret->build_id_bytes == 0) {
                         uint64_t n = p->p_memsz < sizeof note ? p->p_memsz : sizeof note;
                         ret->build_id_bytes =
@@ -253,6 +255,51 @@ int afz_module_find(struct afz_book *book, uint64_t pc, struct afz_module *ret)
                 return -1;
         *ret = k->m;
         return 0;
+}
+
+/* ---- functions ---- */
+
+/* The loader has made addresses of these where it can write; else they are the file's. */
+static const void *table_of(const struct afz_module *m, ElfW(Sxword) tag)
+{
+        const ElfW(Dyn) *d = (const ElfW(Dyn) *)(uintptr_t)m->dynamic; /* NOLINT */
+        for (; d && d->d_tag != DT_NULL; d++)
+                if (d->d_tag == tag)
+                        return (const void *)(uintptr_t)(d->d_un.d_ptr < m->base /* NOLINT */
+                                                                 ? d->d_un.d_ptr + m->shift
+                                                                 : d->d_un.d_ptr);
+        return NULL;
+}
+
+/* How many there are nobody has written down: the last chain of the hash table ends with the last
+ * of them. */
+static uint32_t count_symbols(const uint32_t *hash)
+{
+        uint32_t buckets = hash[0], first = hash[1], last = 0;
+        const uint32_t *bucket = hash + 4 + (size_t)hash[2] * (sizeof(ElfW(Addr)) / 4);
+        const uint32_t *chain = bucket + buckets;
+        for (uint32_t i = 0; i < buckets; i++)
+                last = bucket[i] > last ? bucket[i] : last;
+        if (last < first)
+                return 0;
+        while (!(chain[last - first] & 1))
+                last++;
+        return last + 1;
+}
+
+const char *afz_module_function(const struct afz_module *module, uint64_t pc)
+{
+        const ElfW(Sym) *symbol = table_of(module, DT_SYMTAB);
+        const char *names = table_of(module, DT_STRTAB);
+        const uint32_t *hash = table_of(module, DT_GNU_HASH);
+        uint64_t at = pc - module->shift;
+        if (!symbol || !names || !hash)
+                return NULL;
+        for (uint32_t i = hash[1], count = count_symbols(hash); i < count; i++)
+                if (symbol[i].st_shndx != SHN_UNDEF && at >= symbol[i].st_value &&
+                    at - symbol[i].st_value < symbol[i].st_size)
+                        return names + symbol[i].st_name;
+        return NULL;
 }
 
 /* ---- all of them ---- */

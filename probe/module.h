@@ -14,6 +14,7 @@ struct afz_module {
         uint64_t base, end; /* its segments lie in [base, end) */
         uint64_t shift;     /* address - shift is the file's own address */
         uint64_t unwind;    /* .eh_frame_hdr; 0: none */
+        uint64_t dynamic;   /* .dynamic; 0: none */
         const char *path;   /* the loader's; may vanish with the module. "": the program itself */
 };
 
@@ -23,6 +24,11 @@ void afz_module_after_fork(void); /* in the child */
 /* The module that an address lies in. 0 or -1. A new one goes into the book, too (which may be
  * NULL). */
 int afz_module_find(struct afz_book *book, uint64_t pc, struct afz_module *ret);
+
+/* The function that an address lies in, by what the module exports; NULL: not known. Reads the
+ * module's own tables, all of its symbols, and takes no lock, as dladdr() does: so only for one
+ * that cannot be unloaded meanwhile (it is on the calling thread's stack). */
+const char *afz_module_function(const struct afz_module *module, uint64_t pc);
 
 /* Writes all that are known into a new book. */
 void afz_module_fill(struct afz_book *book);

@@ -176,12 +176,12 @@ enum {
 
 void afz_room_open(int fd); /* with the first book; the descriptor stays the caller's */
 
-/* How memory is asked for: malloc and realloc, with an alignment, from the kernel. */
-enum afz_ask { AFZ_ASK_PLAIN, AFZ_ASK_ALIGNED, AFZ_ASK_MAPPED };
+/* How memory is asked for: malloc and realloc, or with an alignment. */
+enum afz_ask { AFZ_ASK_PLAIN, AFZ_ASK_ALIGNED };
 
-/* Whether so many bytes that are not there yet may be had by who calls from there. Before a no it
- * waits for the guard's next look, some milliseconds mostly. */
-int afz_room_grants(uint64_t bytes, enum afz_ask how, const void *caller);
+/* Whether so many bytes that are not there yet may be had by who stands on the stack. Before a no
+ * it waits for the guard's next look, some milliseconds mostly. */
+int afz_room_grants(uint64_t bytes, enum afz_ask how);
 int afz_room_fits(uint64_t bytes);     /* the same, whoever asks, by what is known now */
 void afz_room_refused(uint64_t bytes); /* counts it */
 
@@ -190,13 +190,13 @@ uint64_t afz_room_untouched(const void *at, uint64_t size);
 
 /* A block that was granted and of which so much is not touched yet; and its end. */
 void afz_room_add(const void *at, uint64_t size, uint64_t untouched);
-void afz_room_gone(uint64_t at);
-void afz_room_forget(void); /* in the child of a fork: these are its parent's */
+uint64_t afz_room_gone(uint64_t at); /* how much of it was not touched, as far as is known */
+void afz_room_forget(void);          /* in the child of a fork: these are its parent's */
 
 /* ---- refuse.c ---- */
 
 /* Whether who asks can be told no. armed: by any thread. */
-int afz_refuse_may(struct afz_book *book, int armed, enum afz_ask how, const void *caller);
+int afz_refuse_may(struct afz_book *book, int armed, enum afz_ask how);
 
 #pragma GCC visibility pop
 

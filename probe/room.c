@@ -181,7 +181,7 @@ void afz_room_add(const void *at, uint64_t size, uint64_t untouched)
         struct look look;
         if (!at || !last_look(now, &look))
                 return;
-        afz_room_gone((uint64_t)(uintptr_t)at); /* freed where we did not see it */
+        (void)afz_room_gone((uint64_t)(uintptr_t)at); /* freed where we did not see it */
         for (unsigned i = 0; i < LISTED; i++) {
                 struct block *b = &list[i];
                 if (!claim(b, look.t_ns))
@@ -199,14 +199,21 @@ void afz_room_add(const void *at, uint64_t size, uint64_t untouched)
         }
 }
 
-void afz_room_gone(uint64_t at)
+uint64_t afz_room_gone(uint64_t at)
 {
         unsigned n = LOAD(room.listed);
+        uint64_t untouched = 0;
+        struct look look = {0};
+        (void)last_look(0, &look); /* however old it is */
         for (unsigned i = 0; i < n; i++) {
                 uint64_t there = at;
-                if (LOAD(list[i].at) == at)
-                        (void)atomic_compare_exchange_strong(&list[i].at, &there, 0);
+                if (LOAD(list[i].at) != at)
+                        continue;
+                uint64_t of_it = untouched_of(&list[i], look.t_ns);
+                if (atomic_compare_exchange_strong(&list[i].at, &there, 0))
+                        untouched = of_it;
         }
+        return untouched;
 }
 
 void afz_room_forget(void)
@@ -245,29 +252,29 @@ static int fits_well(uint64_t bytes)
         return 1;
 }
 
-/* One that began after this moment. 0: none came. */
+/* One that began after this moment. 0: none came. Who was frozen meanwhile finds one at its end. */
 static int wait_for_look(uint64_t after_ns)
 {
         const struct timespec turn = {.tv_nsec = TURN_NS};
         struct look look;
-        uint64_t now = after_ns;
-        do {
-                if (!last_look(now, &look))
-                        return 0;
+        for (uint64_t now = after_ns; last_look(now, &look); now = afz_now_ns()) {
                 if (look.t_ns > after_ns)
                         return 1;
+                if (now >= after_ns + WAIT_NS)
+                        return 0;
                 (void)syscall(SYS_nanosleep, &turn, NULL);
-                now = afz_now_ns();
-        } while (now < after_ns + WAIT_NS);
+        }
         return 0;
 }
 
-static int decide(uint64_t bytes, enum afz_ask how, const void *caller)
+static int decide(uint64_t bytes, enum afz_ask how)
 {
         struct look look;
         int is_new = 0;
         struct afz_book *book = afz_book_mine(&is_new);
-        if (!book || !afz_refuse_may(book, LOAD(room.armed) > 0, how, caller))
+        if (is_new) /* as in count.c */
+                afz_sampler.seed = 0;
+        if (!book || !afz_refuse_may(book, LOAD(room.armed) > 0, how))
                 return 1;
         uint64_t now = afz_now_ns();
         if (!last_look(now, &look))
@@ -276,13 +283,13 @@ static int decide(uint64_t bytes, enum afz_ask how, const void *caller)
         return !wait_for_look(afz_now_ns()) || afz_room_fits(bytes);
 }
 
-int afz_room_grants(uint64_t bytes, enum afz_ask how, const void *caller)
+int afz_room_grants(uint64_t bytes, enum afz_ask how)
 {
         if (bytes < AFZ_ROOM_LEAST || !LOAD(room.page) || afz_sampler.inside || afz_is_sealed())
                 return 1;
         int saved = errno;
         afz_sampler.inside++;
-        int granted = fits_well(bytes) || decide(bytes, how, caller);
+        int granted = fits_well(bytes) || decide(bytes, how);
         afz_sampler.inside--;
         errno = saved;
         return granted;

@@ -345,6 +345,22 @@ for n, (x, y) in enumerate(data):
         self.assertEqual(r.told["retraces_count"], 12, "a function that is made anew for each of 13 steps")
         self.assertGreaterEqual(r.told["variables_count"], 14)
 
+    def test_nothing_is_held(self):
+        """Functions that are gone are gone for us, too: with their graphs, and the weights in them."""
+        r = self.play(KERAS + """
+import gc, tensorflow as tf
+def graphs(): gc.collect(); gc.collect(); return sum(type(thing).__name__ == "ConcreteFunction" for thing in gc.get_objects())
+def search():
+    for _ in range(3):
+        one = keras.Sequential([keras.Input((4,)), L.Dense(2)]); one.compile("adam", "mse")
+        one.fit(np.zeros((8, 4)), np.zeros((8, 2)), verbose=0); keras.backend.clear_session()
+        @tf.function
+        def step(x): return x * 2
+        step(tf.constant(1.))
+search(); before = graphs(); search(); print("held", graphs() - before)
+""")
+        self.assertIn("held 0", r.said)
+
     def test_shuffle(self):
         r = self.play(KERAS + """
 import tensorflow as tf

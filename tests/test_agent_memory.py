@@ -361,6 +361,26 @@ class Inputs(Case):
             self.assertEqual((inputs.samples_of(batch), inputs.bytes_of(batch)), (count, size), batch)
 
 
+class Asked(Case):
+    def test_a_file_that_cannot_be_written(self):
+        """Ranks agree by a file on when to save: if it cannot be written, the training does not end of it."""
+        class Together:
+            def ask(self, step):
+                raise OSError(28, "No space left on device")
+
+            def is_due(self, step):
+                return False
+
+        sys.modules["transformers.trainer_callback"] = types.SimpleNamespace(TrainerCallback=object)
+        self.addCleanup(sys.modules.pop, "transformers.trainer_callback")
+        at = types.SimpleNamespace(global_step=3)
+        for callback, end in [(self.part("save_lightning").make_callback(object), lambda one: one.on_train_batch_end(at, 0, 0, 0, 0)),
+                              (self.part("save_transformers").make_callback(), lambda one: one.on_step_end(0, at, 0))]:
+            callback.together, callback.wanted = Together(), True
+            end(callback)
+            self.assertFalse(callback.wanted)
+
+
 class Histories(Case):
     def test_bounds(self):
         History = self.part("history").History

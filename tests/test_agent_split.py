@@ -67,6 +67,8 @@ MICRO = """parts = antifreeze.micro((a, b))
         for m in parts: m.backward(loss_fn(model(m.x), m.y))
         loss = parts.loss"""
 
+FORWARD = "def forward(self, x): "
+
 
 def loop(body=PLAIN, net="Net()", zero=""):
     return HEAD + ("import antifreeze\n" if "antifreeze" in body else "") + LOOP.format(body=body, net=net, zero=zero)
@@ -171,6 +173,8 @@ for a, b in DataLoader(TensorDataset(x, y), batch_size=24):
         opt.zero_grad(); loss = sign * d(g(a[:, :4])).mean() + d(a).mean() * (sign < 0); loss.backward(); opt.step(); say(loss)
 end()
 """, {}),
+        "micro(), two models": (loop(MICRO.replace("model(m.x)", "model[1](model[0](m.x))"), "nn.ModuleList([nn.Linear(8, 8), Net()])"),
+                                {"WHERE": "backward"}),
         "compiled": (loop(net='torch.compile(Net(), backend="eager")'), {}),
     },
     "transformers": {
@@ -184,6 +188,7 @@ end()
         "automatic optimization": (fit(), {}),
         "on the way back": (fit(), {"WHERE": "backward"}),
         "accumulated": (fit(more=", accumulate_grad_batches=2"), {"WHERE": "backward"}),
+        "several passes a step": (fit().replace("Adam(self.parameters(), lr=.01)", "LBFGS(self.parameters(), lr=.05, max_iter=3)"), {}),
     },
 }
 # Which do not: the program, and a word of the reason.
@@ -199,6 +204,12 @@ REFUSED = {
                                                                               "torch.arange(len(m)))"), ), "act on each other"),
         "an output that is no row a sample": (loop("loss = model(a) + 0 * b.sum(); loss.backward()").replace(
             "len(x)))", "len(x))).mean()"), "row a sample"),
+        "hooks": (loop(net="Net()").replace("opt = ", "model.a.register_forward_hook(lambda *_: None); opt = "), "hooks"),
+        "a loss beside the output": (loop().replace(FORWARD + "return", FORWARD + "self.kept = self.a(x); return"), "beside its output"),
+        "figures of its own": (loop().replace(FORWARD + "return", FORWARD + "self.seen += 1; return").replace(
+            "opt = ", "model.register_buffer('seen', torch.zeros(())); opt = "), "figures"),
+        "BatchNorm, later": (loop("model.middle.train(len(work) > 12); " + PLAIN, "Net(nn.BatchNorm1d(16))"), "BatchNorm"),
+        "BatchNorm, later, in micro()": (loop("model.middle.train(len(work) > 12); " + MICRO, "Net(nn.BatchNorm1d(16))"), "BatchNorm"),
     },
     "transformers": {
         "dropout": (TRAINER.format(model="BertForSequenceClassification(BertConfig(**sizes))", more=""), "dropout"),
@@ -206,6 +217,54 @@ REFUSED = {
     "lightning": {
         "BatchNorm": (fit("nn.BatchNorm1d(16)"), "BatchNorm"),
         "pairs": (fit(loss=PAIRS), "act on each other"),
+    },
+}
+# Which tell themselves, with `yes`, that they were not disturbed.
+OWN = {
+    "torch": {
+        "traced": HEAD + """
+import torch.fx
+class Outer(nn.Module):
+    def __init__(self): super().__init__(); self.net = nn.Sequential(nn.Linear(8, 8)); self.register_buffer("one", torch.ones(8))
+    def forward(self, x): return self.net(x) + self.one
+class More(nn.Module):
+    def __init__(self): super().__init__(); self.outer = Outer()
+    def forward(self, x): return self.outer(x)
+torch.jit.trace(More(), x); torch.fx.symbolic_trace(More()); print("yes")
+""",
+        "a part that fails": HEAD + """
+class Rows(Net):
+    def forward(self, x, y=None):
+        if y is not None and len(x) < 24: raise ValueError("a part")
+        return super().forward(x)
+model = Rows(); model(x[:24]); LIMIT = 100; model(x[:24], y[:24]); print("yes")
+""",
+        "a loss that is scaled too much": HEAD + """
+sys.path.append(PACKAGE); import antifreeze
+model = Net()
+for scale in float("inf"), 1.:
+    for m in antifreeze.micro((x[:24], y[:24])): m.backward(((model(m.x) - m.y) ** 2).mean() * scale)
+print("yes" if 6 in work else "whole")
+""",
+        "labels that are all masked": HEAD + """
+from _antifreeze import split, split_torch
+labels = torch.randint(0, 3, (8, 5)); labels[4:] = -100; labels[0, 2:] = -100
+model = nn.Linear(4, 3)
+class Job(split_torch.Job):
+    def loss(self, batch): return nn.functional.cross_entropy(model(batch["x"]).flatten(0, 1), batch["labels"].flatten())
+    def part(self, piece, batch): loss = self.loss(batch); (loss * piece.weight).backward(); return loss.detach()
+    def joined(self, values, weights): return sum(value * weight for value, weight in zip(values, weights))
+job = Job(); job.model, job.batch = model, {"x": torch.randn(8, 5, 4), "labels": labels}
+split.splitter.most = 4
+print("yes" if abs(split_torch.run(job) - job.loss(job.batch)) < 1e-5 else "no number")
+""",
+    },
+    "lightning": {
+        "lazy layers, and batches that go": fit("nn.LazyLinear(16)", more=", limit_train_batches=4").replace("import lightning, logging", """
+import lightning, logging, weakref
+seen = []""").replace("out = self.net(batch[0])", "seen.append(weakref.ref(batch[0])); out = self.net(batch[0])").replace(
+            "on_train_epoch_end(self, trainer, module): ", "on_train_epoch_end(self, trainer, module): "
+            "print('yes' if sum(one() is not None for one in seen) < 3 else 'held'); "),
     },
 }
 
@@ -343,6 +402,14 @@ class Split(unittest.TestCase):
                 self.assertEqual(lean.status, 0, lean.said)
                 self.same(lean, alone)
                 self.assertIn(12, work(lean))
+
+    def test_on_its_own(self):
+        for name, text in OWN.get(FRAMEWORK, {}).items():
+            if os.environ.get("ONLY", "") in name:
+                with self.subTest(name):
+                    ended = play(text.replace("PACKAGE", repr(PACKAGE)), 1000 if FRAMEWORK == "lightning" else 10)
+                    self.assertEqual(ended.status, 0, ended.said)
+                    self.assertIn("yes", ended.said)
 
     def test_other_errors_are_the_programs(self):
         text = next(iter(PROGRAMS[FRAMEWORK].values()))[0].replace("raise RuntimeError(\"[enforce fail", "raise ValueError(\"[mine")

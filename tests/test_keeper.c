@@ -332,40 +332,60 @@ static void test_room(void **state)
 
 static void test_room_left(void **state)
 {
-        const struct afz_lines lines = {.act_bytes = 900 * MEGA,
-                                        .stop_bytes = 980 * MEGA,
-                                        .hard_bytes = 1000 * MEGA,
-                                        .low_bytes = 200 * MEGA,
-                                        .slow_bytes = UINT64_MAX};
+        enum { DEAF = 1, OWN = 2 }; /* nobody can use less; the machine is short by the job */
         static const struct {
                 uint64_t need, available, swap_free; /* in MEGA; 0: not known */
+                unsigned flags;
+                uint64_t proved;
                 enum afz_stage stage;
                 uint64_t left;
         } row[] = {
-                {500, 8000, 0, AFZ_STAGE_CALM, 440},
-                {500, 0, 0, AFZ_STAGE_CALM, 440},
-                {500, 300, 0, AFZ_STAGE_CALM, 100}, /* the machine runs short first */
-                {500, 300, 250, AFZ_STAGE_CALM, 350},
-                {500, 100, 0, AFZ_STAGE_CALM, 0},
-                {930, 8000, 0, AFZ_STAGE_OVER, 10},
-                {940, 8000, 0, AFZ_STAGE_OVER, 0},
-                {1500, 8000, 0, AFZ_STAGE_OVER, 0},
-                {940, 8000, 0, AFZ_STAGE_ASKED, 40}, /* to save with */
-                {985, 8000, 0, AFZ_STAGE_TERMINATED, 0},
+                {500, 8000, 0, 0, 0, AFZ_STAGE_CALM, 440},
+                {500, 0, 0, 0, 0, AFZ_STAGE_CALM, 440},
+                {930, 8000, 0, 0, 0, AFZ_STAGE_OVER, 10},
+                {940, 8000, 0, 0, 0, AFZ_STAGE_OVER, 0},
+                {1500, 8000, 0, 0, 0, AFZ_STAGE_OVER, 0},
+                {940, 8000, 0, 0, 0, AFZ_STAGE_ASKED, 40}, /* to save with */
+                {985, 8000, 0, 0, 0, AFZ_STAGE_TERMINATED, 0},
+                /* Who was there and came back may go there again, but not where it is stopped. */
+                {940, 8000, 0, 0, 910, AFZ_STAGE_CALM, 0},
+                {940, 8000, 0, 0, 960, AFZ_STAGE_CALM, 21},
+                {940, 8000, 0, 0, 980, AFZ_STAGE_CALM, 40},
+                /* Who cannot use less and lives there has all that it would not be stopped for. */
+                {500, 8000, 0, DEAF, 0, AFZ_STAGE_CALM, 440},
+                {500, 8000, 0, DEAF, 910, AFZ_STAGE_CALM, 480},
+                {960, 8000, 0, DEAF, 960, AFZ_STAGE_CALM, 20},
+                {985, 8000, 0, DEAF, 960, AFZ_STAGE_OVER, 0},
+                /* A machine that is short by others' doing; and by its own. */
+                {500, 100, 0, 0, 0, AFZ_STAGE_CALM, 440},
+                {500, 300, 0, OWN, 0, AFZ_STAGE_CALM, 100},
+                {500, 300, 30, OWN, 0, AFZ_STAGE_CALM, 130},
+                {500, 300, 250, OWN, 0, AFZ_STAGE_CALM, 150}, /* of swap it may have 50 */
+                {500, 100, 0, OWN, 0, AFZ_STAGE_CALM, 0},
+                {905, 210, 0, 0, 0, AFZ_STAGE_CALM, 10}, /* over act: it is asked, too */
         };
+        struct afz_ladder ladder = {.setup.lines = {.act_bytes = 900 * MEGA,
+                                                    .stop_bytes = 980 * MEGA,
+                                                    .hard_bytes = 1000 * MEGA,
+                                                    .low_bytes = 200 * MEGA,
+                                                    .slow_bytes = UINT64_MAX}};
         (void)state;
         for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
                 struct afz_pulse pulse = {0};
+                ladder.setup.refuses = !(row[i].flags & DEAF);
+                ladder.pressure.own = (row[i].flags & OWN) != 0;
+                ladder.proved_bytes = row[i].proved * MEGA;
+                ladder.stage = row[i].stage;
                 afz_pulse_set(&pulse, AFZ_PULSE_NEED, row[i].need * MEGA);
                 if (row[i].available > 0)
                         afz_pulse_set(&pulse, AFZ_PULSE_AVAILABLE, row[i].available * MEGA);
                 if (row[i].swap_free > 0)
                         afz_pulse_set(&pulse, AFZ_PULSE_SWAP_FREE, row[i].swap_free * MEGA);
-                assert_int_equal(afz_keeper_room_left(&lines, &pulse, row[i].stage),
-                                 row[i].left * MEGA);
+                if (afz_keeper_room_left(&ladder, &pulse, 50 * MEGA) != row[i].left * MEGA)
+                        fail_msg("row %u: not %u", i, (unsigned)row[i].left);
         }
         const struct afz_pulse nothing = {0};
-        assert_true(afz_keeper_room_left(&lines, &nothing, AFZ_STAGE_CALM) == AFZ_ROOM_ALL);
+        assert_true(afz_keeper_room_left(&ladder, &nothing, 0) == AFZ_ROOM_ALL);
 }
 
 /* Packets that nobody sends get a hang-up, and all others still what they ask for. */

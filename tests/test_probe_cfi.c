@@ -1,4 +1,5 @@
 /* Unwind tables: those of this very program against the C library's own walk, and broken ones. */
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -189,12 +190,37 @@ static int start(void **state)
         return 0;
 }
 
+/* Functions that a library exports, by any address in them, as dladdr() names them. */
+static void test_functions(void **state)
+{
+        void *libc = dlopen("libc.so.6", RTLD_NOW);
+        static const char *const names[] = {"qsort", "strtoul", "getpid", "fopen"};
+        struct afz_module m;
+        (void)state;
+        assert_non_null(libc);
+        for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+                Dl_info about;
+                void *at = dlsym(libc, names[i]);
+                assert_true(at && dladdr(at, &about) && about.dli_sname);
+                uint64_t pc = (uint64_t)(uintptr_t)at;
+                assert_int_equal(afz_module_find(NULL, pc, &m), 0);
+                if (strstr(m.path, "libc.so") == NULL) /* a sanitizer stands before it */
+                        continue;
+                const char *first = afz_module_function(&m, pc);
+                assert_non_null(first);
+                assert_ptr_equal(dlsym(libc, first), at); /* it may have several names */
+                assert_string_equal(afz_module_function(&m, pc + 3), first);
+                assert_null(afz_module_function(&m, m.base)); /* the file's head */
+        }
+        dlclose(libc);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_as_libc_does),   cmocka_unit_test(test_in_a_thread),
                 cmocka_unit_test(test_unknown_memory), cmocka_unit_test(test_pack),
-                cmocka_unit_test(test_broken),
+                cmocka_unit_test(test_broken),         cmocka_unit_test(test_functions),
         };
         return cmocka_run_group_tests(tests, start, NULL);
 }

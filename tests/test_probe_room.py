@@ -2,9 +2,10 @@
 """Memory that is refused (probe/room.c): large allocations that a job has no room for fail where somebody can catch it, and
 nowhere else.
 
-usage: test_probe_room.py KEEPER PROBE PROGRAM
+usage: test_probe_room.py KEEPER PROBE PROGRAM UMATH DEAF
 
-KEEPER (probe_keeper.c) plays the guard, too: with -l it tells how far all that was touched is from a line.
+KEEPER (probe_keeper.c) plays the guard, too: with -l it tells how far all that was touched is from a line. UMATH is by its name
+a library that looks at the answer, DEAF one that does not.
 """
 import json
 import os
@@ -14,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-KEEPER = PROBE = PROGRAM = None
+KEEPER = PROBE = PROGRAM = UMATH = DEAF = None
 MIB = 1 << 20
 LINE = 512 * MIB
 PATIENCE = 120  # seconds that one program may take on a busy machine
@@ -24,11 +25,13 @@ HELPERS = """
 import ctypes, mmap, os, threading
 MIB = 1 << 20
 libc = ctypes.CDLL(None, use_errno=True)
-for name in "malloc", "calloc", "aligned_alloc", "realloc":
-    getattr(libc, name).restype = ctypes.c_void_p
-libc.malloc.argtypes = [ctypes.c_size_t]
-libc.calloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
-libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+umath = ctypes.CDLL(os.environ["UMATH"], use_errno=True)
+take, take_zeroed, take_aligned, grow = umath.take, umath.take_zeroed, umath.take_aligned, umath.grow
+for function in take, take_zeroed, take_aligned, grow, libc.malloc, libc.realloc, libc.aligned_alloc:
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_size_t]
+grow.argtypes = libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
 libc.antifreeze_room.restype = ctypes.c_uint64
 room = libc.antifreeze_room
@@ -50,7 +53,8 @@ def run(*command, line=LINE, looks=None, env=None):
     for _ in range(5):
         with tempfile.TemporaryDirectory() as folder:
             options = (["-l", str(line)] if line else []) + (["-L", looks] if looks else [])
-            environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"} | (env or {})
+            environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "MALLOC_PERTURB_")}
+            environment |= {"UMATH": UMATH, "DEAF": DEAF} | (env or {})
             result = subprocess.run([KEEPER, *options, PROBE, folder + "/socket", *command], env=environment,
                                     capture_output=True, text=True, timeout=PATIENCE, check=True)
         answer = json.loads(result.stdout)
@@ -99,7 +103,7 @@ print("again", len(held))
         book, said = self.python("""
 held = []
 while len(held) < 64:
-    at = libc.calloc(1, 100 * MIB)
+    at = take_zeroed(100 * MIB)
     if not at:
         print("errno", ctypes.get_errno())
         break
@@ -119,13 +123,13 @@ print("free", room() // MIB)
     def test_touched_little_by_little(self):
         """What was granted stays granted while it is filled; the rest of the room can be had meanwhile."""
         book, said = self.python("""
-at = libc.calloc(1, 300 * MIB)
+at = take_zeroed(300 * MIB)
 for i in range(300):
     ctypes.memset(at + i * MIB, 1, MIB)
     if i % 50 == 49:
-        libc.free(libc.malloc(100 * MIB))
-print("refused", int(libc.malloc(300 * MIB) is None))
-print("some", int(libc.malloc(50 * MIB) is not None))
+        libc.free(take(100 * MIB))
+print("refused", int(take(300 * MIB) is None))
+print("some", int(take(50 * MIB) is not None))
 """)
         self.assertEqual(said, {"refused": 1, "some": 1})
         self.assertEqual(book["refused"], 1)
@@ -133,10 +137,10 @@ print("some", int(libc.malloc(50 * MIB) is not None))
     def test_growth(self):
         """A block that grows (realloc): by what it grows, and it keeps what it has."""
         book, said = self.python("""
-size, at = 32 * MIB, libc.malloc(32 * MIB)
+size, at = 32 * MIB, take(32 * MIB)
 ctypes.memset(at, 7, size)
 while size < 2048 * MIB:
-    to = libc.realloc(at, size + 32 * MIB)
+    to = grow(at, size + 32 * MIB)
     if not to:
         break
     at = to
@@ -156,22 +160,41 @@ except MemoryError:
         self.assertEqual(said["whole"], 1)
         self.assertLess(said.get("bytearray", 0), 513)
 
-    def test_mappings(self):
-        """Memory of one's own from the kernel is refused; reservations, files and what is shared are not."""
+    def test_aligned(self):
         _, said = self.python("""
 held = fill(64 * MIB)
-def ask(flags, **how):
-    try:
-        mmap.mmap(-1, 256 * MIB, flags=flags, **how).close()
-        return 1
-    except OSError as error:
-        return -error.errno
-print("private", ask(mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-print("shared", ask(mmap.MAP_SHARED | mmap.MAP_ANONYMOUS))
-print("reserved", ask(mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000))
-print("only", ask(mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ))
+print("aligned", int(take_aligned(256 * MIB) is None))
 """)
-        self.assertEqual(said, {"private": -12, "shared": 1, "reserved": 1, "only": 1})
+        self.assertEqual(said, {"aligned": 1})
+
+    def test_moved_and_not_touched(self):
+        """A block that grows by little, and one that could not be moved: what is not touched of them still counts."""
+        for size in "305 * MIB", "1 << 50":
+            with self.subTest(size=size):
+                book, said = self.python(f"""
+at = take_zeroed(300 * MIB)
+to = libc.realloc(at, {size})
+print("refused", int(take(300 * MIB) is None))
+libc.free(to or at)
+print("then", int(take(300 * MIB) is not None))
+""")
+                self.assertEqual(said, {"refused": 1, "then": 1})
+                self.assertEqual(book["refused"], 1)
+
+    def test_where_malloc_writes_all_over_it(self):
+        """No trial is made of memory that there is no room for."""
+        for env in {"MALLOC_PERTURB_": "7"}, {"GLIBC_TUNABLES": "glibc.malloc.perturb=7"}:
+            for size in 3 << 30, 30 << 20:
+                with self.subTest(env=env, size=size):
+                    book, said = self.python(f"""
+import resource
+held = fill(4 * MIB, 200)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print("refused", int(take({size}) is None))
+print("more", (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+""", env=env)
+                    self.assertEqual(said["refused"], 1)
+                    self.assertLess(said["more"], 16)
 
     def test_threads(self):
         """Each with Python of its own: all of them together do not cross the line."""
@@ -192,16 +215,16 @@ print("mib", sum(counts) * 32)
         """What a child asks for counts, too; nothing of its parent's list does."""
         book, said = self.python("""
 held = [bytearray(64 * MIB) for _ in range(2)]
-reserve = libc.calloc(1, 200 * MIB)
+reserve = take_zeroed(200 * MIB)
 pid = os.fork()
 if pid == 0:
     held = fill(64 * MIB)
     print("child", len(held), flush=True)
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
-print("parent", int(libc.malloc(250 * MIB) is None))
+print("parent", int(take(250 * MIB) is None))
 libc.free(reserve)
-print("then", int(libc.malloc(250 * MIB) is not None))
+print("then", int(take(250 * MIB) is not None))
 """)
         self.assertIn(said["child"], range(1, 7))
         self.assertEqual((said["parent"], said["then"]), (1, 1))
@@ -212,7 +235,7 @@ print("then", int(libc.malloc(250 * MIB) is not None))
         book, said = self.program("armed")
         said = numbers(said)
         self.assertIn(said["aligned"], range(5, 9))
-        self.assertEqual((said["malloc"], said["mapped"], said["disarmed"]), (16, 16, 16))
+        self.assertEqual((said["unheard"], said["malloc"], said["mapped"], said["disarmed"]), (16, 16, 16, 16))
         self.assertEqual(book["refused"], 1)
 
     def test_armed_threads(self):
@@ -256,19 +279,32 @@ print("held", len(held))
         """Memory that malloc kept and that is there already is had without any room."""
         book, said = self.python("""
 for _ in range(3):
-    libc.free(libc.malloc(31 * MIB))  # from here on such blocks come out of the heap
-hole = libc.malloc(24 * MIB)
+    libc.free(take(31 * MIB))  # from here on such blocks come out of the heap
+hole = take(24 * MIB)
 ctypes.memset(hole, 1, 24 * MIB)
-wall = libc.malloc(1000)
+wall = take(1000)
 held = []
 while room() > 12 * MIB:
     held.append(bytearray(4 * MIB))
 libc.free(hole)
-at = libc.malloc(23 * MIB)
+at = take(23 * MIB)
 print("same", int(at is not None and hole <= at < hole + 24 * MIB))
-print("more", int(libc.malloc(28 * MIB) is None))
+print("more", int(take(28 * MIB) is None))
 """)
         self.assertEqual(said, {"same": 1, "more": 1})
+        self.assertEqual(book["refused"], 1)
+
+    def test_who_does_not_look(self):
+        """Libraries that are not known to look at the answer, and whose memory is not malloc's."""
+        book, said = self.python("""
+held = fill(64 * MIB)
+for library in ctypes.CDLL, ctypes.PyDLL:
+    library(os.environ["DEAF"]).deaf(ctypes.c_size_t(300 * MIB))
+print("malloc", int(libc.malloc(256 * MIB) is not None))
+print("aligned", int(libc.aligned_alloc(64, 256 * MIB) is not None))
+mmap.mmap(-1, 256 * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+""")
+        self.assertEqual(said, {"malloc": 1, "aligned": 1})
         self.assertEqual(book["refused"], 1)
 
     def test_without_python(self):
@@ -307,7 +343,7 @@ import time
 print("held", len(fill(64 * MIB, 12)))
 time.sleep(1.2)
 began = time.monotonic()
-libc.malloc(1024 * MIB)
+take(1024 * MIB)
 print("at", int(time.monotonic() - began < 0.2))
 """, looks="blind")
         self.assertEqual(said["held"], 12)
@@ -325,5 +361,5 @@ class Told(Case):
 
 
 if __name__ == "__main__":
-    KEEPER, PROBE, PROGRAM = sys.argv[1:4]
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    KEEPER, PROBE, PROGRAM, UMATH, DEAF = sys.argv[1:6]
+    unittest.main(argv=sys.argv[:1] + sys.argv[6:])

@@ -77,6 +77,29 @@ def test_what_fits():
     check("nothing is counted", recorded("refused_count") is None, recorded("refused_count"))
 
 
+SETTLED = GREEDY + """
+big = bytearray(700 * MIB)
+small = [b"x" * (100_000 + i % 2) for i in range(2710)]
+time.sleep(4)
+for _ in range(8):
+    bytearray(16 * MIB)
+print("granted")
+"""
+
+
+def test_settled():
+    """A program that lives close below its stop line, and that nobody can make smaller: what it takes for a moment is granted."""
+    r = world.run(PYTHON, "-c", SETTLED, options=["--budget", "1G", "--no-agent", "--policy", "adapt"])
+    check("nothing is refused", r.returncode == 0 and r.stdout == "granted\n", r)
+
+
+def test_where_malloc_writes_all_over_it():
+    """Nothing is tried out with memory that there is no room for."""
+    r = world.run("env", "MALLOC_PERTURB_=7", PYTHON, "-c", "try: bytearray(3 << 30)\nexcept MemoryError: print('refused')",
+                  options=[*BUDGET, "--policy", "adapt"])
+    check("it is refused", r.returncode == 0 and r.stdout == "refused\n", r)
+
+
 def keeper_of(guard):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:

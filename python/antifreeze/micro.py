@@ -70,6 +70,14 @@ class Loop(split_torch.Attempt):
         if self.window is None:
             self.known, self.window = known, self.windows[known]
 
+    def windows_open(self):
+        return list(self.windows.values())
+
+    def refuse(self, why):
+        self.why_uncut = why
+        if self.known is not None:
+            super().refuse(why)
+
     def leave(self):
         """The loop was left in its midst, or is over: what it has added up stays."""
         for window in self.windows.values():
@@ -90,7 +98,9 @@ class Loop(split_torch.Attempt):
                     if not piece.is_trial and piece.value is not None:
                         values.append(piece.value)
                         weights.append(piece.weight)
-            except (split_torch.Refused, split_torch.Again) as stop:
+            except Exception as stop:  # of ours: the program's own errors do not come through here
+                if not isinstance(stop, (split_torch.Refused, split_torch.Again)):
+                    stop = split_torch.Refused(f"done in parts it fails ({type(stop).__name__})")
                 self.trouble = split_torch.forget(stop)
             if not self.trouble:
                 self.end(sizes, values, weights)
@@ -135,7 +145,7 @@ class Loop(split_torch.Attempt):
 
     def again(self):
         split_torch.release()
-        for window in self.windows.values():
+        for window in reversed(self.windows_open()):  # random numbers are those at the first one's beginning
             window.undo()
         self.windows = {}
         if isinstance(self.trouble, split_torch.Again):
@@ -151,8 +161,13 @@ class Loop(split_torch.Attempt):
         """Memory ran out on the way back. Whether the loop comes round again."""
         size = piece.stop - piece.start
         self.window = next(iter(self.windows.values()), None)
-        if self.window is None or not oom.is_oom(error):
+        if self.window is None:
             return False
+        if not oom.is_oom(error):
+            is_ours = size < self.n and not any(window.lost for window in self.windows_open())
+            if is_ours:  # it may well be because of us
+                self.refuse(f"done in parts it fails ({type(error).__name__})")
+            return is_ours
         oom.caught(error, batch=self.n, micro=size)
         why = self.why_not(error) or split_torch.distributed(self.known.module())
         if not why and not self.splitter.failed(size) and not split_torch.lighten.lighten(self.known.module()):
@@ -205,6 +220,6 @@ class Part:
             loss.backward(**kwargs)
             return
         except Exception as error:
-            if not loop.failed(error, piece):
+            if not split_torch.safely(loop.failed, error, piece):
                 raise
             loop.trouble = split_torch.forget(error)

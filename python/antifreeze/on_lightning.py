@@ -18,18 +18,27 @@ def closures(module):
     if not split.is_adapting():
         return
     kind = module._AutomaticOptimization
-    make = kind._make_closure
+    make, inner = kind._make_closure, module.Closure.closure
 
     @functools.wraps(make)
     def _make_closure(self, kwargs, optimizer, batch_idx):
-        closure = make(self, kwargs, optimizer, batch_idx)
-        try:
-            guard(module, self, closure, kwargs)
-        except Exception:
-            pass
-        return closure
+        made = make(self, kwargs, optimizer, batch_idx)
+        made._antifreeze = self, kwargs
+        return made
 
-    kind._make_closure = _make_closure
+    @functools.wraps(inner)
+    def closure(self, *args, **more):
+        zero = self._zero_grad_fn
+        try:
+            job = Batch(module, self, inner.__get__(self), args, more)
+        except Exception:  # no batch, no way back, or not as we know it
+            return inner(self, *args, **more)
+        try:
+            return split_torch.run(job)
+        finally:  # some optimizers call it several times a step
+            self._zero_grad_fn = zero
+
+    kind._make_closure, module.Closure.closure = _make_closure, closure
     split_torch.offer()
 
 
@@ -54,30 +63,20 @@ def connectors(module):
     kind._check_and_init_precision = _check_and_init_precision
 
 
-def guard(module, loop, closure, kwargs):
-    """The closure's own pass, cared for."""
-    names = list(kwargs)
-    if closure._backward_fn is None or not names or names[0] != "batch":
-        return
-    inner = closure.closure
-
-    def cared_for(*args, **more):
-        return split_torch.run(Batch(module, loop, closure, inner, kwargs, args, more))
-
-    closure.closure = cared_for
-
-
 class Batch(split_torch.Job):
-    def __init__(self, module, loop, closure, inner, kwargs, args, more):
+    def __init__(self, module, closure, inner, args, more):
+        loop, kwargs = closure._antifreeze
+        if closure._backward_fn is None or next(iter(kwargs)) != "batch":
+            raise ValueError("not ours")
         self.module, self.loop, self.closure, self.inner = module, loop, closure, inner
         self.kwargs, self.args, self.more = kwargs, args, more
         self.trainer = loop.trainer
         self.model, self.batch = self.trainer.lightning_module, kwargs["batch"]
-        self.is_fresh = closure._zero_grad_fn is not None
         self.is_mixed = "16" in str(getattr(self.trainer, "precision", ""))
-        self.zero = closure._zero_grad_fn
         self.outputs, self.logged, self.called = [], [], set()
-        if self.zero:
+        self.zero = closure._zero_grad_fn
+        self.is_fresh = self.zero is not None
+        if self.is_fresh:
             closure._zero_grad_fn = self.zero_once
 
     def zero_once(self):

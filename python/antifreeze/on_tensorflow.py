@@ -20,7 +20,7 @@ FILES = 4096  # functions by their code; a program has hundreds
 _stepping = weakref.WeakSet()  # functions that have an optimizer in them
 _here = threading.local()  # .outermost: the function that this thread is in
 _anywhere = []  # the same of any thread: a distribution strategy traces in threads of its own
-_traced = {}  # code of functions that were traced once
+_traced = set()  # code of functions that were traced once
 _retraces = 0
 _variables = {}  # id to weak reference
 
@@ -103,14 +103,16 @@ def traced(options):
         function = function.__wrapped__
     code = getattr(innermost(function), "__code__", None)
     path = getattr(code, "co_filename", "")
-    key = id(options.function_cache) if code is None or "/site-packages/" in path or "/dist-packages/" in path else code
-    if key in _traced:
+    if code is None or "/site-packages/" in path or "/dist-packages/" in path:
+        is_again = len(options.function_cache) > 0  # what was traced just now is not in it yet
+    else:
+        is_again = code in _traced
+        if len(_traced) < FILES:
+            _traced.add(code)
+    if is_again:
         _retraces += 1
+    if is_again or not _retraces:
         tell("retraces_count", _retraces)
-    elif len(_traced) < FILES:
-        _traced[key] = options.function_cache  # kept: its id is not to be another's
-        if not _retraces:
-            tell("retraces_count", 0)
 
 
 def innermost(function):

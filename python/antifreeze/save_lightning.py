@@ -107,7 +107,10 @@ def make_callback(base):
         def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
             if self.wanted:
                 self.wanted = False
-                self.together.ask(trainer.global_step)
+                try:
+                    self.together.ask(trainer.global_step)
+                except Exception as error:
+                    talk.cannot(f"{type(error).__name__}: {error}")
             if not self.together.is_due(trainer.global_step):
                 return
             path = os.path.join(os.path.abspath(trainer.default_root_dir), saving.PLACE,

@@ -96,7 +96,10 @@ def make_callback():
         def on_step_end(self, args, state, control, **kwargs):
             if self.wanted:
                 self.wanted = False
-                self.together.ask(state.global_step)
+                try:
+                    self.together.ask(state.global_step)
+                except Exception as error:
+                    talk.cannot(f"{type(error).__name__}: {error}")
             if self.together.is_due(state.global_step):
                 control.should_save = True
             return control

@@ -50,8 +50,9 @@ def install(module=None):
 
 
 def is_cared_for(torch):
-    """By one that knows more of it; or it is computed again on a way back."""
-    return getattr(split_torch.here, "inside", False) or torch._C._current_graph_task_id() != -1
+    """By one that knows more of it; or it is computed again on a way back; or it is traced, and all that we do would be, too."""
+    return getattr(split_torch.here, "inside", False) or torch._C._current_graph_task_id() != -1 or \
+        torch._C._get_tracing_state() is not None
 
 
 def outermost(inner, module, args, kwargs):
@@ -68,7 +69,7 @@ def made(inner, module, args, kwargs):
     try:
         call = Call(inner, module, args, kwargs)
         return call if call.is_ours() and call.opened() else None
-    except Exception:  # a model that we cannot look into
+    except Exception:  # a model that we cannot look into, or arguments (torch.fx)
         return None
 
 
@@ -76,7 +77,11 @@ class Call:
     def __init__(self, inner, module, args, kwargs):
         self.inner, self.module, self.args, self.kwargs = inner, module, args, kwargs
         self.known, self.loop = undo.known(module), getattr(here, "loop", None)
-        self.window = None
+        self.window = self.why_uncut = self.kept = None
+        try:
+            self.n = cut.count((args, kwargs))
+        except cut.Uncut as why:
+            self.n, self.why_uncut = 1, str(why)
 
     def is_ours(self):
         """Losses are modules, too, and so is much that has nothing to train."""
@@ -95,29 +100,37 @@ class Call:
         while True:
             before = self.look()
             try:
-                result = self.inner(self.module, *self.args, **self.kwargs) if not sizes or len(sizes) == 1 else self.in_parts(sizes)
+                result = self.in_parts(sizes) if sizes and len(sizes) > 1 else self.inner(self.module, *self.args, **self.kwargs)
             except Exception as error:
-                if not self.goes_on(error, sizes):
+                if not split_torch.safely(self.goes_on, error, sizes):
                     raise
                 failure = split_torch.forget(error)
             else:
                 if sizes or not self.is_tight(before):
-                    self.window.close()
-                    if sizes and self.loop is None:
-                        split.splitter.fits(max(sizes))
+                    self.close(sizes)
                     return result
                 failure, result = None, None
-            split_torch.release()
-            self.window.undo()
-            if isinstance(failure, (split_torch.Refused, cut.Uncut)):
-                if self.kept:
-                    raise self.kept
-            else:
+            is_ours = isinstance(failure, (split_torch.Refused, cut.Uncut))
+            if failure and not is_ours:
                 self.kept = self.kept or failure
-            sizes = self.sizes()
-            self.window = undo.Window(self.known, has_backward=False)
+            try:
+                split_torch.release()
+                self.window.undo()
+                sizes = self.sizes()
+                self.window = undo.Window(self.known, has_backward=False)
+            except Exception as error:
+                sizes, is_ours = None, True
+                split_torch.refuse(self.known, f"what it had done could not be undone ({type(error).__name__})")
+            if is_ours and self.kept:
+                raise self.kept
 
-    kept = None
+    def close(self, sizes):
+        try:
+            self.window.close()
+            if sizes and self.loop is None:
+                split.splitter.fits(max(sizes))
+        except Exception:
+            pass
 
     def look(self):
         """Bytes that are left; None: not known, or not looked at this time (on a GPU that takes as long as a small step)."""
@@ -128,31 +141,29 @@ class Call:
     def is_tight(self, before):
         """Whether the way back is not likely to fit: there it would be too late, for the program makes it."""
         after = self.look()
-        if before is None or after is None or before == split_torch.host.ALL or self.why_not(None):
+        if before is None or after is None or before == split_torch.host.ALL or before - after < LARGE:
             return False
-        taken = before - after
-        gradients = sum(p.numel() * p.element_size() for p in self.known.parameters if p.requires_grad and p.grad is None)
-        if taken < LARGE or after >= gradients + taken * WAY_BACK:
+        try:
+            gradients = sum(p.numel() * p.element_size() for p in self.known.parameters if p.requires_grad and p.grad is None)
+            if after >= gradients + (before - after) * WAY_BACK or self.why_not(None):
+                return False
+            split.splitter.parts(self.n)
+            return split.splitter.shrink()
+        except Exception:
             return False
-        split.splitter.parts(self.count())
-        return split.splitter.shrink()
-
-    def count(self):
-        return cut.count((self.args, self.kwargs))
 
     def sizes(self):
         """None: as it is."""
-        if split.splitter.most is None and not split.splitter.lean or self.known.refused:
-            return None
-        try:
-            n = self.count()
-        except cut.Uncut:
+        if split.splitter.most is None and not split.splitter.lean or self.known.refused or self.why_uncut:
             return None
         # Inside of a loop this is but one of its parts, and not the batch.
-        return split.splitter.parts(n) if self.loop is None else split.even(n, min(n, split.splitter.most or n))
+        return split.splitter.parts(self.n) if self.loop is None else split.even(self.n, min(self.n, split.splitter.most or self.n))
 
     def in_parts(self, sizes):
         split_torch.settle()
+        why = beside(self.module) or split_torch.why_inexact(self.module)  # a layer may have been set to train, or a hook, since
+        if why:
+            raise split_torch.Refused(why)
         n, start, results = sum(sizes), 0, []
         torch = sys.modules["torch"]
         for size in sizes:
@@ -175,6 +186,9 @@ class Call:
         if ends and weights:
             torch.autograd.grad(ends, weights, [torch.ones_like(end) for end in ends], allow_unused=True)
         self.window.rewind()
+        why = beside(self.module)
+        if why:
+            raise split_torch.Refused(why)
         self.known.rehearsed = size
 
     def light(self, args, kwargs):
@@ -196,8 +210,7 @@ class Call:
             with torch.no_grad():
                 middle = max(1, size // 3)
                 whole = self.inner(self.module, *args, **kwargs)
-                if self.window.drew():
-                    names["dropout"] = "random numbers are drawn in it (dropout), others for parts than for the whole"
+                names.update(self.window.moved())
                 cut.join([whole], [size], torch.cat)
                 far = 0.
                 for start, stop in ((0, middle), (middle, size)) if size > 1 else ():
@@ -222,17 +235,16 @@ class Call:
             split_torch.refuse(self.known, str(error))
             return True
         if not oom.is_oom(error):
-            if sizes and len(sizes) > 1 and not self.known.is_call_proven:
+            if sizes and len(sizes) > 1 and not self.window.lost:  # it may well be because of us
                 split_torch.refuse(self.known, f"done in parts it fails ({type(error).__name__})")
                 return True
             return False
         why = self.why_not(error)
         if why is None:
-            n = self.count()
-            oom.caught(error, batch=n, micro=max(sizes or [n]))
+            oom.caught(error, batch=self.n, micro=max(sizes or [self.n]))
             if self.loop is None:
-                split.splitter.parts(n)
-            if not split.splitter.failed(max(sizes or [n])) and not lighten.lighten(self.module):
+                split.splitter.parts(self.n)
+            if not split.splitter.failed(max(sizes or [self.n])) and not lighten.lighten(self.module):
                 why = "one sample alone does not fit. Less precision (--amp), an optimizer of 8 bits, or more devices would help"
         if why:
             oom.caught(error)
@@ -244,17 +256,8 @@ class Call:
             return "the device is lost for this process"
         if self.known.refused:
             return self.known.refused
-        shared = split_torch.distributed(self.module)
-        if shared:
-            return shared
-        try:
-            self.count()
-        except cut.Uncut as why:
-            return str(why)
-        names = split_torch.inexact(self.module)
-        if names and not split.is_inexact_allowed():
-            return "; ".join(names.values())
-        return self.window.lost
+        return split_torch.distributed(self.module) or self.why_uncut or beside(self.module) or split_torch.why_inexact(self.module) or \
+            self.window.lost
 
 
 def apart(whole, part):
@@ -265,3 +268,17 @@ def apart(whole, part):
             length = float(one.float().norm())
             worst = max(worst, float((one - other).float().norm()) / max(length, 1e-30))
     return worst
+
+
+def beside(module):
+    """Why a pass gives more than its output, which would be of one part only: what a forward() keeps for a loss, and hooks."""
+    torch = sys.modules["torch"]
+    for layer in module.modules():
+        for hooks in layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks, layer._backward_pre_hooks:
+            if any(not str(getattr(hook, "__module__", "")).startswith("torch.") for hook in hooks.values()):
+                return f"it has hooks, which would see one part at a time ({type(layer).__name__})"
+        for name, value in layer.__dict__.items():
+            values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else (value,)
+            if any(isinstance(one, torch.Tensor) and one.grad_fn is not None for one in values):
+                return f"it keeps a tensor beside its output, which would be that of one part ({type(layer).__name__}.{name})"
+    return None

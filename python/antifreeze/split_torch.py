@@ -10,6 +10,7 @@ also tells how the loss is to be weighed: by samples, by what is not masked, or 
 the same by their nature (BatchNorm, dropout, a loss over pairs of samples), the batch is not split unless it was asked for.
 """
 import gc
+import math
 import os
 import sys
 import threading
@@ -46,6 +47,7 @@ class Job:
     is_mixed = False  # computes in half precision
 
     model = batch = None
+    masked = None  # which arrays of the batch are labels with masked ones among them, once looked at
     attempt = None  # who runs it: part() calls attempt.look() before it goes back
 
     def whole(self):
@@ -62,8 +64,10 @@ class Job:
         return ("items", "samples", "sum") if self.items(self.batch) else ("samples", "sum")
 
     def items(self, batch):
-        """What the loss is a mean of, if that are not samples: labels that are not masked."""
-        return sum(unmasked(array) for array in cut.arrays(batch))
+        """What the loss is a mean of, if that are not samples: labels that are not masked, where the whole batch has masked ones."""
+        if self.masked is None:
+            self.masked = [has_masked(array) for array in cut.arrays(self.batch)]
+        return sum(int((array != MASKED).sum()) for array, is_masked in zip(cut.arrays(batch), self.masked) if is_masked)
 
     def mark(self):
         """What else a pass changes, for back()."""
@@ -122,7 +126,6 @@ def together(job, shared):
 class Attempt:
     def __init__(self, job):
         self.job, self.known, self.splitter = job, undo.known(job.model), split.splitter
-        job.attempt = self
         self.why_uncut = self.kept = self.window = self.mark = None
         self.room_before = self.room_after = None
         self.is_telling = True  # a proof would tell ways to weigh apart
@@ -136,18 +139,25 @@ class Attempt:
             return [self.n]
         return self.splitter.parts(self.n)
 
-    def open(self):
-        self.window = undo.Window(self.known, self.job.is_fresh)
-        self.mark = self.job.mark()
+    def opened(self):
+        try:
+            self.mark = self.job.mark()
+            self.window = undo.Window(self.known, self.job.is_fresh)
+            self.job.attempt = self
+            return True
+        except Exception:  # a model that we cannot look into: layers that are lazy
+            self.job.attempt = None
+            return False
 
     def go(self):
         while True:
             sizes = self.sizes()
-            self.open()
+            if not self.opened():
+                return self.job.whole()
             try:
                 result = self.job.whole() if len(sizes) == 1 else self.in_parts(sizes)
             except Exception as error:
-                if not self.goes_on(error, sizes):
+                if not safely(self.goes_on, error, sizes):
                     self.window.put_back()
                     raise
                 failure = forget(error)
@@ -156,12 +166,24 @@ class Attempt:
                 raise
             else:
                 self.window.close()
-                self.splitter.fits(max(sizes), self.room_before, self.room_after)
+                safely(self.splitter.fits, max(sizes), self.room_before, self.room_after)
                 return result
             # Here nothing refers to the pass that failed any more.
-            self.clean(failure)
-            if isinstance(failure, Refused) and self.kept:
+            is_clean = safely(self.clean, failure)
+            if not is_clean:
+                self.refuse("what it had done could not be undone")
+            if self.kept and (isinstance(failure, Refused) or not is_clean):
                 raise self.kept
+
+    def windows_open(self):
+        """One for each model in the pass."""
+        return [self.window]
+
+    def parameters(self):
+        return list({id(p): p for window in self.windows_open() for p in window.of.parameters}.values())
+
+    def is_proven(self):
+        return all(window.of.is_proven for window in self.windows_open())
 
     def clean(self, error):
         if not isinstance(error, (Refused, Again)):
@@ -169,6 +191,7 @@ class Attempt:
         release()
         self.window.undo()
         self.job.back(self.mark)
+        return True
 
     def in_parts(self, sizes):
         values, weights = [], []
@@ -184,11 +207,22 @@ class Attempt:
         settle()
         self.room_before = self.room_after = room()
         weigh = self.weigher(self.way())
-        for number, (start, stop, middle) in enumerate(self.order(sizes)):
-            piece = Piece(start, stop, weigh(start, stop), number == 0, number == len(sizes) - 1)
+        cuts = [(start, stop, middle, weigh(start, stop)) for start, stop, middle in self.order(sizes)]
+        cuts = [one for one in cuts if one[-1]]  # where all labels are masked a mean is none
+        for number, (start, stop, middle, weight) in enumerate(cuts):
+            piece = Piece(start, stop, weight, number == 0, number == len(cuts) - 1)
             yield piece
-            if number == 0 and not self.known.is_proven:
+            if number == 0 and not self.is_proven():
                 yield from self.proof(piece, weigh, middle)
+            elif number == 0:
+                self.look_again()
+
+    def look_again(self):
+        """A layer may have been set to train since the proof."""
+        for window in self.windows_open():
+            why = why_inexact(window.of.module())
+            if why:
+                raise Refused(why)
 
     def order(self, sizes):
         """Where parts start, stop, and would be parted for a proof. The part that tells ways to weigh apart comes first, once: where
@@ -197,13 +231,14 @@ class Attempt:
         for size in sizes:
             found.append((start, start + size, start + max(1, size // 3)))
             start += size
-        if "items" not in self.job.ways() or self.known.is_proven:
+        if "items" not in self.job.ways() or self.is_proven():
             return found
         by_items, by_samples = self.weigher("items"), self.weigher("samples")
 
         def telling(cut_at):
             start, stop, middle = cut_at
-            return abs(by_items(start, middle) / max(by_items(start, stop), 1e-12) - by_samples(start, middle) / by_samples(start, stop))
+            items = by_items(start, stop)  # a part without any is left out
+            return abs(by_items(start, middle) / items - by_samples(start, middle) / by_samples(start, stop)) if items else 0.
 
         best = max(((start, stop, middle) for start, stop, _ in found for middle in range(start + 1, stop)), key=telling, default=None)
         if best:
@@ -231,34 +266,38 @@ class Attempt:
 
     def proof(self, piece, weigh, middle):
         """Two uneven parts of the first one, from the same start: do they come to the same?"""
-        size = piece.stop - piece.start
-        names = inexact(self.known.module())
-        if self.window.drew():
-            names.setdefault("dropout", "random numbers are drawn in it (dropout), others for parts than for the whole")
+        windows, parameters, names = self.windows_open(), self.parameters(), {}
+        for window in windows:
+            names.update({**window.moved(), **inexact(window.of.module())})
         if names and not split.is_inexact_allowed():
             raise Refused("; ".join(names.values()))
-        parameters = self.known.parameters
-        whole, after, mark = [p.grad for p in parameters], undo.numbers(self.known.draws), self.job.mark()
-        written = [(buffers, name, buffer.detach().clone()) for buffers, name, buffer, _, _ in self.window.buffers]
-        self.set_gradients([None] * len(parameters))
-        self.window.rewind()
-        if size > 1:
-            halves = [Trial(piece.start, middle, weigh(piece.start, middle)), Trial(middle, piece.stop, weigh(middle, piece.stop))]
-            yield from halves
-            self.judge(piece, halves, names, distance(whole, [p.grad for p in parameters]))
+        whole, mark = [p.grad for p in parameters], self.job.mark()
+        after = undo.numbers({which: any(window.of.draws[which] for window in windows) for which in self.known.draws})
+        written = [(buffers, name, buffers[name].detach().clone()) for window in windows for buffers, name, *_ in window.buffers]
+        self.set_gradients(parameters, [None] * len(parameters))
+        for window in reversed(windows):
+            window.rewind()
+        far = None  # only the losses are known
+        if piece.stop - piece.start > 1:
+            first, second = Trial(piece.start, middle, weigh(piece.start, middle)), Trial(middle, piece.stop, weigh(middle, piece.stop))
         else:  # two at once do not fit: then by their losses, for which nothing need be kept
-            pair, halves = Dry(0, 2, weigh(0, 2)), [Dry(0, 1, weigh(0, 1)), Dry(1, 2, weigh(1, 2))]
-            yield from [pair] + halves
-            self.judge(pair, halves, names, None)
-        self.set_gradients(whole)
+            piece, first, second = Dry(0, 2, weigh(0, 2)), Dry(0, 1, weigh(0, 1)), Dry(1, 2, weigh(1, 2))
+        yield from (one for one in (piece, first, second) if one.is_trial and one.weight)
+        if not piece.is_trial:
+            far = distance(whole, [p.grad for p in parameters])
+        # Where the whole is no number (a loss that is scaled too much), or counts for nothing, the next step may tell.
+        if piece.weight and math.isfinite(number(piece.value)) and (far is None or math.isfinite(length(whole))):
+            self.judge(piece, (first, second), names, far)
+        self.set_gradients(parameters, whole)
         undo.set_numbers(after)
         with sys.modules["torch"].no_grad():
             for buffers, name, buffer in written:
                 buffers[name].copy_(buffer)
         self.job.back(mark)
 
-    def set_gradients(self, gradients):
-        for p, g in zip(self.known.parameters, gradients):
+    @staticmethod
+    def set_gradients(parameters, gradients):
+        for p, g in zip(parameters, gradients):
             p.grad = g
 
     def judge(self, piece, halves, names, far):
@@ -266,7 +305,7 @@ class Attempt:
         way = self.way()
         best, off = self.best_way(piece, halves)
         far = off if far is None else far
-        is_same = far <= tolerance(self.known.parameters, self.job.is_mixed) and not names
+        is_same = far <= tolerance(self.parameters(), self.job.is_mixed) and not names
         if best != way and not is_same and off <= LOSS_NEAR and self.known.weighing is None:
             self.known.weighing = best
             raise Again()
@@ -294,7 +333,8 @@ class Attempt:
         self.known.proofs += 1
         if not self.is_telling and self.known.proofs < PROOFS:
             return
-        self.known.is_proven = True
+        for window in self.windows_open():
+            window.of.is_proven = True
         self.known.weighing = self.way()
         if how == "exact":
             tell("note", f"the batch in parts was compared with the whole: gradients differ by {share(far)}, which is rounding")
@@ -310,7 +350,7 @@ class Attempt:
                 self.refuse(str(error))
             return True
         if not oom.is_oom(error):
-            if len(sizes) > 1 and not self.known.is_proven:  # it may well be because of us
+            if len(sizes) > 1 and not self.window.lost:  # it may well be because of us
                 self.refuse(f"done in parts it fails ({type(error).__name__})")
                 return True
             return False
@@ -329,22 +369,19 @@ class Attempt:
             return self.why_uncut
         if self.known.refused:
             return self.known.refused
-        names = inexact(self.known.module())
-        if names and not split.is_inexact_allowed():
-            return "; ".join(names.values())
-        return self.window.lost
+        whys = (why_inexact(window.of.module()) or window.lost for window in self.windows_open())
+        return next(filter(None, whys), None)
 
     def refuse(self, why):
         refuse(self.known, why)
 
 
-def unmasked(labels):
-    """Labels that count, of an array of them that has masked ones."""
+def has_masked(labels):
+    """Whether these are labels, and some are masked."""
     if getattr(labels, "ndim", 0) < 2 or not hasattr(labels, "is_floating_point") or labels.is_floating_point() or \
             labels.dtype == sys.modules["torch"].bool:
-        return 0
-    count = int((labels != MASKED).sum())
-    return count if count < labels.numel() else 0
+        return False
+    return bool((labels == MASKED).any())
 
 
 def refuse(known, why):
@@ -362,6 +399,14 @@ def offer():
 def tell(kind, sentence):
     from . import talk
     talk.event(kind, sentence)
+
+
+def safely(act, *args):
+    """What it says; a no, if it fails: no error of ours is the program's."""
+    try:
+        return act(*args)
+    except Exception:
+        return False
 
 
 def number(value):
@@ -407,15 +452,18 @@ def distance(whole, parts):
     torch = sys.modules["torch"]
     with torch.no_grad():
         pairs = [(w, p) for w, p in zip(whole, parts) if w is not None or p is not None]
-        lengths = [float(w.float().norm()) if w is not None else 0. for w, _ in pairs]
-        least = NOISE * sum(length ** 2 for length in lengths) ** .5
-        worst = 0.
-        for (w, p), length in zip(pairs, lengths):
-            off = float((w - p).float().norm()) if w is not None and p is not None else float((p if w is None else w).float().norm())
+        least, worst = NOISE * length(whole), 0.
+        for w, p in pairs:
+            off = length([w - p] if w is not None and p is not None else [p if w is None else w])
             if off != off:
                 return float("inf")
-            worst = max(worst, off / max(length, least, 1e-30))
+            worst = max(worst, off / max(length([w]), least, 1e-30))
     return worst
+
+
+def length(tensors):
+    """Of all of them in a row."""
+    return math.hypot(*(float(one.detach().float().norm()) for one in tensors if one is not None))
 
 
 def tolerance(parameters, is_mixed):
@@ -445,6 +493,11 @@ def inexact(model):
                                                             layer._forward_pre_hooks.values()):
             found["spectral norm"] = "it has spectral norm, which moves on with each pass"
     return found
+
+
+def why_inexact(model):
+    """None: parts are the same as the whole, or need not be."""
+    return None if split.is_inexact_allowed() else "; ".join(inexact(model).values()) or None
 
 
 def distributed(model):

@@ -135,7 +135,10 @@ class Window:
         self.of.calm += 1
         self.merge()
         if self.is_whole:
-            self.learn()
+            try:
+                self.learn()
+            except Exception:  # as little as before is known, then
+                pass
 
     def merge(self):
         """Adds up what was held apart, for whoever looks at the gradients next. From then on they cannot be undone."""
@@ -159,10 +162,17 @@ class Window:
                    if buffers.get(name) is not buffer or buffer._version != version]
         self.of.written = changed
 
-    def drew(self):
-        """Whether random numbers were drawn since it was opened."""
+    def moved(self):
+        """What has gone on since it was opened, and would go on further with each part: a word to a sentence."""
+        found = {}
         now = numbers({"random": "random" in self.numbers, "numpy": "numpy" in self.numbers})
-        return any(key in now and not is_same(state, now[key]) for key, state in self.numbers.items())
+        if any(key in now and not is_same(state, now[key]) for key, state in self.numbers.items()):
+            found["dropout"] = "random numbers are drawn in it (dropout), others for parts than for the whole"
+        for buffers, name, buffer, version, kept in self.buffers + self.large:
+            now = buffers.get(name)
+            if (now is not buffer or buffer._version != version) and (now is None or kept is None or not is_same(kept, now)):
+                found["buffers"] = f"it keeps figures of what goes through at once ({name}), others for parts than for the whole"
+        return found
 
     @property
     def lost(self):

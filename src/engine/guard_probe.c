@@ -90,7 +90,7 @@ void afz_guard_probe_room(struct afz_guard *g)
         /* The look's own clock stands still while the machine sleeps. */
         uint64_t ago_ns = afz_guard_now(g) - g->pulse.t_ns;
         afz_keeper_room_write(room, afz_clock_ns(CLOCK_BOOTTIME) - ago_ns,
-                              afz_keeper_room_left(&g->lines, &g->pulse, g->ladder.stage));
+                              afz_keeper_room_left(&g->ladder, &g->pulse, g->budget.swap_bytes));
 }
 
 /* Of a command that died of a fault: whether it may have been ours. A shell tells of its child's

@@ -9,6 +9,9 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
+/* Above a need that was proved before the same need again is granted: counters are not exact. */
+#define BREATH_BYTES (UINT64_C(1) << 20)
+
 /* Our own mapping is older than the seal. */
 static int seal(int fd)
 {
@@ -52,25 +55,41 @@ static uint64_t less(uint64_t a, uint64_t b)
         return a > b ? a - b : 0;
 }
 
-static uint64_t left_of_machine(const struct afz_lines *lines, const struct afz_pulse *pulse)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-        uint64_t available, swap = 0;
-        if (lines->low_bytes == 0 || !afz_pulse_get(pulse, AFZ_PULSE_AVAILABLE, &available))
-                return AFZ_ROOM_ALL;
-        (void)afz_pulse_get(pulse, AFZ_PULSE_SWAP_FREE, &swap);
-        return less(available + swap, lines->low_bytes);
+        return a < b ? a : b;
 }
 
-uint64_t afz_keeper_room_left(const struct afz_lines *lines, const struct afz_pulse *pulse,
-                              enum afz_stage stage)
+static uint64_t line_of(const struct afz_ladder *ladder)
 {
-        uint64_t need, line = lines->stop_bytes;
-        if (!afz_lines_need(lines, pulse, &need))
+        const struct afz_lines *lines = &ladder->setup.lines;
+        bool settled = !ladder->setup.refuses && ladder->proved_bytes > 0;
+        if (settled || ladder->stage >= AFZ_STAGE_ASKED)
+                return lines->stop_bytes;
+        uint64_t middle = lines->act_bytes + (lines->stop_bytes - lines->act_bytes) / 2;
+        uint64_t proved = least(ladder->proved_bytes + BREATH_BYTES, lines->stop_bytes);
+        return proved > middle ? proved : middle;
+}
+
+static uint64_t left_of_machine(const struct afz_ladder *ladder, const struct afz_pulse *pulse,
+                                uint64_t need_bytes, uint64_t swap_bytes)
+{
+        const struct afz_lines *lines = &ladder->setup.lines;
+        uint64_t available, swap = 0;
+        bool own = ladder->pressure.own || need_bytes >= lines->act_bytes;
+        if (!own || lines->low_bytes == 0 || !afz_pulse_get(pulse, AFZ_PULSE_AVAILABLE, &available))
                 return AFZ_ROOM_ALL;
-        if (stage < AFZ_STAGE_ASKED)
-                line = lines->act_bytes + (lines->stop_bytes - lines->act_bytes) / 2;
-        uint64_t left = less(line, need), machine = left_of_machine(lines, pulse);
-        return left < machine ? left : machine;
+        (void)afz_pulse_get(pulse, AFZ_PULSE_SWAP_FREE, &swap);
+        return less(available + least(swap, swap_bytes), lines->low_bytes);
+}
+
+uint64_t afz_keeper_room_left(const struct afz_ladder *ladder, const struct afz_pulse *pulse,
+                              uint64_t swap_bytes)
+{
+        uint64_t need;
+        if (!afz_lines_need(&ladder->setup.lines, pulse, &need))
+                return AFZ_ROOM_ALL;
+        return least(less(line_of(ladder), need), left_of_machine(ladder, pulse, need, swap_bytes));
 }
 
 void afz_keeper_room_write(struct afz_room *room, uint64_t looked_ns, uint64_t room_bytes)
