@@ -188,7 +188,10 @@ end()
         "automatic optimization": (fit(), {}),
         "on the way back": (fit(), {"WHERE": "backward"}),
         "accumulated": (fit(more=", accumulate_grad_batches=2"), {"WHERE": "backward"}),
-        "several passes a step": (fit().replace("Adam(self.parameters(), lr=.01)", "LBFGS(self.parameters(), lr=.05, max_iter=3)"), {}),
+        "several passes a step": (fit().replace("torch.optim.Adam(", "Twice(").replace("calls = []", """
+class Twice(torch.optim.SGD):
+    def step(self, closure): closure(); return super().step(closure)
+calls = []"""), {}),
     },
 }
 # Which do not: the program, and a word of the reason.
@@ -224,13 +227,15 @@ OWN = {
     "torch": {
         "traced": HEAD + """
 import torch.fx
-class Outer(nn.Module):
-    def __init__(self): super().__init__(); self.net = nn.Sequential(nn.Linear(8, 8)); self.register_buffer("one", torch.ones(8))
+from _antifreeze import room
+room._looked, room._room = True, lambda: 8 << 30  # there is a line, and it is looked at
+class Inner(nn.Module):
+    def __init__(self): super().__init__(); self.net = nn.Linear(8, 8); self.register_buffer("one", torch.ones(8))
     def forward(self, x): return self.net(x) + self.one
-class More(nn.Module):
-    def __init__(self): super().__init__(); self.outer = Outer()
-    def forward(self, x): return self.outer(x)
-torch.jit.trace(More(), x); torch.fx.symbolic_trace(More()); print("yes")
+class Outer(nn.Module):
+    def __init__(self): super().__init__(); self.inner = Inner()
+    def forward(self, x): return self.inner(x)
+torch.jit.trace(Inner(), x); torch.fx.symbolic_trace(Outer()); print("yes")
 """,
         "a part that fails": HEAD + """
 class Rows(Net):
@@ -242,7 +247,7 @@ model = Rows(); model(x[:24]); LIMIT = 100; model(x[:24], y[:24]); print("yes")
         "a loss that is scaled too much": HEAD + """
 sys.path.append(PACKAGE); import antifreeze
 model = Net()
-for scale in float("inf"), 1.:
+for scale in float("inf"), float("inf"), 1.:
     for m in antifreeze.micro((x[:24], y[:24])): m.backward(((model(m.x) - m.y) ** 2).mean() * scale)
 print("yes" if 6 in work else "whole")
 """,
