@@ -167,14 +167,19 @@ def python(code):
     return PYTHON, "-c", code
 
 
-def guard_of(front):
-    """The pid of the guard below this `antifreeze run`."""
+def child_called(name, parent):
+    """The pid of the process of that name below this one, or None."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
                 stat = file.read()
         except OSError:
             continue
-        if "(afz-guard)" in stat and int(stat.rsplit(")", 1)[1].split()[1]) == front:
+        if f"({name})" in stat and int(stat.rsplit(")", 1)[1].split()[1]) == parent:
             return int(pid)
     return None
+
+
+def guard_of(front):
+    """The pid of the guard below this `antifreeze run`."""
+    return child_called("afz-guard", front)

@@ -1,6 +1,5 @@
 /* links: judge */
 /* Policy adapt: who can use less is asked to, and waited for; what is refused ends by itself. */
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,53 +8,15 @@
 
 #include <cmocka.h>
 
-#include "ladder_sim.h"
+#include "ladder_cases.h"
 
 enum { SEEDS = 12 };
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
-
-static const uint64_t budgets[] = {64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB,
-                                   GIB,      4 * GIB,   16 * GIB,  64 * GIB};
-
-static struct sim sim_of(uint64_t budget, uint64_t seed)
+static struct sim adapting(uint64_t budget, uint64_t seed)
 {
-        return (struct sim){
-                .budget = {.ram_bytes = budget, .given = true},
-                .tier = AFZ_TIER_SCOPE,
-                .policy = AFZ_POLICY_ADAPT,
-                .grace_ns = 30 * SECOND,
-                .cost_ns = seed % 2 ? 5 * MS : 0,
-                .ram = budget * 4,
-                .saves_ns = 2 * SECOND,
-                .run_for_ns = 60 * SECOND,
-                .floor = budget / 4,
-                .seed = seed,
-        };
-}
-
-static struct afz_lines lines_of(const struct sim *s)
-{
-        return afz_lines_of(&s->budget, s->ram);
-}
-
-static bool acted(const struct sim *s, enum afz_action action)
-{
-        return s->out.count[action] > 0;
-}
-
-static void whole(const struct sim *s)
-{
-        if (s->out.broke)
-                fail_msg("seed %" PRIu64 ": %s", s->seed, s->out.what);
-}
-
-static uint64_t deeds(const struct sim *s)
-{
-        uint64_t all = 0;
-        for (unsigned i = 0; i < AFZ_ACTION_COUNT; i++)
-                all += s->out.count[i];
-        return all;
+        struct sim s = sim_of(budget, seed);
+        s.policy = AFZ_POLICY_ADAPT;
+        return s;
 }
 
 /* Asked for less, and it is no use: the climb goes on as without, only that the checkpoint waits
@@ -64,7 +25,7 @@ static void asked_in_vain(void **state)
 {
         (void)state;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-                struct sim s = sim_of(4 * GIB, seed);
+                struct sim s = adapting(4 * GIB, seed);
                 s.shape = SIM_LEAK;
                 s.rate = (double)seed * 40e6;
                 s.floor = 3 * GIB;
@@ -94,7 +55,7 @@ static void fits_in_the_end(void **state)
         (void)state;
         for (unsigned b = 2; b < COUNT_OF(budgets); b++)
                 for (uint64_t seed = 1; seed <= 2 * SEEDS; seed++) {
-                        struct sim s = sim_of(budgets[b], seed);
+                        struct sim s = adapting(budgets[b], seed);
                         s.shape = SIM_SAWTOOTH;
                         s.level = budgets[b] + budgets[b] / jobs[seed % 2].more * seed / SEEDS / 2;
                         uint64_t way = lines_of(&s).stop_bytes - lines_of(&s).act_bytes;
@@ -117,7 +78,7 @@ static void refused_steps(void **state)
         (void)state;
         for (unsigned b = 0; b < COUNT_OF(budgets); b++)
                 for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-                        struct sim s = sim_of(budgets[b], seed);
+                        struct sim s = adapting(budgets[b], seed);
                         s.shape = SIM_SAWTOOTH;
                         s.level = 3 * budgets[b];
                         s.rate = (double)budgets[b] * (double)(1 + seed % 4);
@@ -138,7 +99,7 @@ static void small_things_are_not_refused(void **state)
 {
         (void)state;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-                struct sim s = sim_of(4 * GIB, seed);
+                struct sim s = adapting(4 * GIB, seed);
                 s.shape = SIM_LEAK;
                 s.rate = 20e6 + (double)seed * 4e6;
                 s.floor = 3 * GIB;
@@ -167,7 +128,7 @@ static void asked_near_the_line(void **state)
                         for (unsigned saves = 0; saves < 2; saves++) {
                                 bool heard[2];
                                 for (unsigned can = 0; can < 2; can++) {
-                                        struct sim s = sim_of(sizes[seed % 3], seed);
+                                        struct sim s = adapting(sizes[seed % 3], seed);
                                         s.shape = SIM_LEAK;
                                         s.rate = rates[r];
                                         s.floor = lines_of(&s).stop_bytes - 3 * MIB;

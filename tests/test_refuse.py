@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 
-from scenario import PYTHON, Scenario, guard_of
+from scenario import PYTHON, Scenario, child_called, guard_of
 
 world = Scenario(deadline=90)
 check, wait_for = world.check, world.wait_for
@@ -100,18 +100,6 @@ def test_where_malloc_writes_all_over_it():
     check("it is refused", r.returncode == 0 and r.stdout == "refused\n", r)
 
 
-def keeper_of(guard):
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                stat = file.read()
-        except OSError:
-            continue
-        if "(afz-keeper)" in stat and int(stat.rsplit(")", 1)[1].split()[1]) == guard:
-            return int(pid)
-    return None
-
-
 def waiting(code):
     """A job that says when it is there, and goes on when it is told to."""
     job = world.start(PYTHON, "-c", GREEDY + "print('ready', flush=True)\nsys.stdin.readline()\n" + code, options=[*BUDGET, "--policy", "adapt"],
@@ -128,9 +116,9 @@ def go_on(job):
 def test_a_keeper_that_is_gone():
     """The page is the guard's, and stays."""
     job = waiting("print('refused', fill(20) > 0)")
-    keeper = wait_for("the keeper is there", lambda: keeper_of(guard_of(job.pid)))
+    keeper = wait_for("the keeper is there", lambda: child_called("afz-keeper", guard_of(job.pid)))
     os.kill(keeper, signal.SIGKILL)
-    wait_for("and gone", lambda: not keeper_of(guard_of(job.pid)))
+    wait_for("and gone", lambda: not child_called("afz-keeper", guard_of(job.pid)))
     out, shown = go_on(job)
     check("it is refused all the same", out == "refused True\n" and job.returncode == 0, shown)
 

@@ -7,7 +7,7 @@ shows when the first has come; until then few are asked for.
 import os
 from time import perf_counter_ns
 
-from . import oom, room, tell
+from . import oom, room, split, tell
 
 EVERY_NS = 50_000_000  # between two looks at how many samples a batch has
 LEAST_NS = 1_000_000_000  # between two looks at what a batch holds
@@ -21,7 +21,6 @@ SHM = "/dev/shm"
 due_ns = 0  # on_batch() need not be called before
 _look_ns = 0  # look() need not
 _count = 0  # samples that were last told
-_live = {}  # iterators whose prefetching is held: id to weak reference
 
 
 def on_batch(iterator, batch):
@@ -99,10 +98,6 @@ def most_batches(workers, prefetch, size, left, shm):
     return max(most, 1)
 
 
-def is_adapting():
-    return os.environ.get("ANTIFREEZE_POLICY") == "adapt"
-
-
 def room_bytes():
     left = room.room()
     return left if left != room.ALL else None
@@ -119,7 +114,7 @@ def shm_bytes():
 def clamped(kind):
     """torch's iterator with workers. It asks for a batch whenever one has come, and for all that it may at its start. One that
     has none on their way believes to be at the end: so one is always asked for."""
-    if not is_adapting():
+    if not split.is_adapting():
         return
     reset, put = kind._reset, kind._try_put_index
 
@@ -138,7 +133,6 @@ def clamped(kind):
 
 def hold(iterator):
     """An iterator begins, or begins anew."""
-    from weakref import ref
     try:
         size = getattr(iterator, "_antifreeze_bytes", None)
         iterator._antifreeze_bytes = size
@@ -147,9 +141,6 @@ def hold(iterator):
             iterator._antifreeze_most = min(FIRST, workers * prefetch)
         else:
             iterator._antifreeze_most = most_batches(workers, prefetch, size, room_bytes(), shm_bytes())
-        for key in [key for key, weak in _live.items() if weak() is None]:
-            del _live[key]
-        _live[id(iterator)] = ref(iterator)
     except Exception:
         pass
 
@@ -162,15 +153,3 @@ def refill(iterator, most):
         iterator._try_put_index()
         if iterator._tasks_outstanding == before:  # there are no more
             return
-
-
-def lighten():
-    """The guard asks for less. True: something was given up."""
-    done = False
-    for weak in list(_live.values()):
-        iterator = weak()
-        most = getattr(iterator, "_antifreeze_most", None)
-        if most and most > 1:
-            iterator._antifreeze_most = most // 2
-            done = True
-    return done

@@ -9,6 +9,7 @@ import os
 import shutil
 
 from . import clock, saving, talk
+from .on_keras import quietly
 
 WEIGHTS, PLACE = "latest.weights.h5", "training_metadata.json"
 
@@ -68,13 +69,6 @@ def iterators(module):
                 yield begin_step, end_step, iterator
 
     kind._enumerate_iterator = _enumerate_iterator
-
-
-def quietly(function, *args):
-    try:
-        function(*args)
-    except Exception:
-        pass
 
 
 def begin(callbacks):

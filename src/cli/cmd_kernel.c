@@ -21,8 +21,6 @@ struct options {
 };
 
 static const char *const actions[] = {"install", "remove", NULL};
-static const char *const policies[] = {"watch", "protect", "adapt", NULL};
-
 /* A kernel's name is also that of a folder and part of addresses. */
 static bool is_name(const char *name)
 {
@@ -83,7 +81,7 @@ static void write_spec(struct afz_out *out, const struct options *opt, const cha
         afz_json_open(&j, '{');
         afz_json_key(&j, "argv"), afz_json_open(&j, '[');
         afz_json_str(&j, self), afz_json_str(&j, "run");
-        afz_json_str(&j, "--policy"), afz_json_str(&j, policies[opt->policy]);
+        afz_json_str(&j, "--policy"), afz_json_str(&j, afz_policy_choices[opt->policy]);
         if (budget_given && opt->budget.is_percent)
                 snprintf(budget, sizeof budget, "%u.%02u%%", opt->budget.permyriad / 100,
                          opt->budget.permyriad % 100);
@@ -202,7 +200,7 @@ static const struct afz_option rows[] = {
          .arg = "POLICY",
          .type = AFZ_OPTION_CHOICE,
          .offset = offsetof(struct options, policy),
-         .choices = policies,
+         .choices = afz_policy_choices,
          .default_text = "protect",
          .help = "As of run."},
         {.name = "name",

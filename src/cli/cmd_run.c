@@ -20,7 +20,7 @@
 
 #define S AFZ_NS_PER_S
 
-static const char *const policies[] = {"watch", "protect", "adapt", NULL};
+const char *const afz_policy_choices[] = {"watch", "protect", "adapt", NULL};
 
 struct options {
         struct afz_size_or_percent budget;
@@ -287,7 +287,7 @@ static const struct afz_option rows[] = {
          .arg = "POLICY",
          .type = AFZ_OPTION_CHOICE,
          .offset = offsetof(struct options, policy),
-         .choices = policies,
+         .choices = afz_policy_choices,
          .default_text = "protect",
          .help = "watch sets no limits and never acts; protect slows, asks to save and stops the "
                  "job before the machine suffers; adapt also makes the steps of a training smaller "

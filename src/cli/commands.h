@@ -10,6 +10,9 @@ extern const struct afz_command afz_command_run, afz_command_attach, afz_command
         afz_command_doctor, afz_command_capture, afz_command_demo, afz_command_python,
         afz_command_kernel, afz_command_help, afz_command_completion, afz_command_man;
 
+/* --policy, of run and of what runs it; in the order of enum afz_policy, and NULL. */
+extern const char *const afz_policy_choices[];
+
 extern const struct afz_program afz_program;
 
 /* Says "antifreeze: ..." on stderr. */
