@@ -32,7 +32,7 @@ KEPT = dict(HOOKS)
 OURS = [(data._BaseDataLoaderIter, "__next__"), (data.DataLoader, "__iter__")]
 OURS = [(owner, name, getattr(owner, name)) for owner, name in OURS]
 assert KEPT and all(hasattr(function, "__wrapped__") for _, _, function in OURS), "the agent is not in here"
-ledger = sys.modules["_antifreeze.torch_memory"]
+ledger = sys.modules["_antifreeze.see.torch_memory"]
 
 def use(agent):
     for owner, name, function in OURS:

@@ -3,6 +3,7 @@
 The package, the module that lets the agent in, and the .pth that calls it when Python starts; all of them plain files.
 """
 import base64
+import glob
 import hashlib
 import os
 import re
@@ -27,7 +28,7 @@ def contents():
     """Name in the wheel to bytes."""
     info = f"{NAME}-{version()}.dist-info"
     files = {}
-    names = [f"{NAME}/{name}" for name in sorted(os.listdir(os.path.join(HERE, NAME))) if name.endswith(".py")]
+    names = sorted(name for name in glob.glob(NAME + "/**/*.py", root_dir=HERE, recursive=True) if not name.startswith(f"{NAME}/enter/"))
     for name in [*names, "_antifreeze_enter.py", "antifreeze.pth"]:
         with open(os.path.join(HERE, name), "rb") as file:
             files[name] = file.read()

@@ -35,7 +35,7 @@ def agent(name): return __import__("_antifreeze." + name, fromlist=[name])
 def most(samples):
     \"\"\"Memory for no more than so many at once.\"\"\"
     if "_antifreeze" not in sys.modules or not os.environ.get("MOST"): return
-    kind = agent("split_keras_tf" if keras.backend.backend() == "tensorflow" else "split_keras_torch").Backend
+    kind = agent("split.keras_tf" if keras.backend.backend() == "tensorflow" else "split.keras_torch").Backend
     inner = kind.gradients
     def gradients(self, batch, at, size, n):
         if size > samples: raise MemoryError("no room for %d samples" % size)
@@ -164,7 +164,7 @@ class Keras(unittest.TestCase):
     def test_a_part_that_fails_late(self):
         """What was through before it stays, and its own draws and statistics are as if it had not been."""
         r = self.play(KERAS + """
-kind = agent("split_keras_tf" if keras.backend.backend() == "tensorflow" else "split_keras_torch").Backend
+kind = agent("split.keras_tf" if keras.backend.backend() == "tensorflow" else "split.keras_torch").Backend
 inner, seen = kind.gradients, []
 def gradients(self, batch, at, size, n):
     seen.append((at, size))
@@ -172,7 +172,7 @@ def gradients(self, batch, at, size, n):
     if at == 32 and size == 16: raise MemoryError()
     return result
 kind.gradients = gradients
-agent("split").splitter.most = 16
+agent("split.sizing").splitter.most = 16
 play("late", model(*convolution()), images[:64], labels[:64])
 print(seen[3:])
 """)
@@ -191,7 +191,7 @@ else:
     layer = {"batchnorm": L.BatchNormalization, "dropout": lambda: L.Dropout(.5)}[name]()
     made = model(L.Conv2D(6, 3), layer, L.Flatten(), L.Dense(10))
 play("it", made, images, labels)
-print(agent("split").splitter.splits)
+print(agent("split.sizing").splitter.splits)
 """
         for layer, word in (("batchnorm", "BatchNormalization"), ("dropout", "Dropout"), ("interplay", "have to do with one another")):
             with self.subTest(layer):
@@ -226,7 +226,7 @@ fixed.compile("adam", entropy()); fixed.fit(images, labels, batch_size=40, verbo
     def test_not_even_one(self):
         """Then the error is the program's, as it came."""
         r = self.play(KERAS.replace("size > samples", "size > samples - 1") + """
-agent("split_keras").PROVED_BY = 1
+agent("split.keras_step").PROVED_BY = 1
 try: play("none", model(*convolution()), images, labels)
 except MemoryError as error: print("caught", error)
 """, MOST="1", ANTIFREEZE_INEXACT="1")
@@ -236,7 +236,7 @@ except MemoryError as error: print("caught", error)
     def test_phases_and_model(self):
         r = self.play(KERAS + """
 seen = []
-module = agent("on_keras")
+module = agent("see.on_keras")
 inner = module.tell
 def tell(name, value):
     if name == "phase": seen.append(value)
@@ -365,7 +365,7 @@ search(); before = graphs(); search(); print("held", graphs() - before)
         r = self.play(KERAS + """
 import tensorflow as tf
 told = []
-module = agent("tf_data")
+module = agent("see.tf_data")
 module.tell = lambda name, value: told.append((name, value))
 data = tf.data.Dataset.from_tensor_slices((images, labels))
 one = 12 * 12 * 3 * 4 + 8

@@ -4,6 +4,7 @@ what it makes of zeroed gradients, how far a loader may work ahead, History, and
 
 usage: test_agent_memory.py AGENT_FOLDER
 """
+import importlib
 import os
 import subprocess
 import sys
@@ -69,7 +70,7 @@ class Case(unittest.TestCase):
         door = sys.modules["_antifreeze"] = types.ModuleType("_antifreeze")
         door.__path__ = [PACKAGE]
         self.told, self.events = {}, []
-        self.tell, self.oom, self.talk = self.part("tell"), self.part("oom"), self.part("talk")
+        self.tell, self.oom, self.talk = self.part("tell"), self.part("see.oom"), self.part("talk")
         names = []
         self.tell._find = lambda name: names.append(name.decode()) or len(names) - 1
         self.tell._put = lambda which, value: self.told.__setitem__(names[which], value)
@@ -78,7 +79,7 @@ class Case(unittest.TestCase):
 
     @staticmethod
     def part(name):
-        return getattr(__import__("_antifreeze." + name), name)
+        return importlib.import_module("_antifreeze." + name)
 
 
 class Tell(Case):
@@ -98,7 +99,7 @@ class Tell(Case):
         self.tell._find = self.tell._put = None
         self.tell._looked = False
         self.tell.tell("batch_count", 1)
-        self.assertEqual((self.part("inputs").room_bytes(), self.told), (None, {}))
+        self.assertEqual((self.part("see.inputs").room_bytes(), self.told), (None, {}))
 
 
 class Errors(Case):
@@ -200,7 +201,7 @@ class Errors(Case):
 
 class Looks(Case):
     def test_gate(self):
-        gate = self.part("torch_memory").Gate(least_ns=100, share=1000)
+        gate = self.part("see.torch_memory").Gate(least_ns=100, share=1000)
         gate.close(0, 0)
         self.assertEqual(gate.due_ns, 100)
         gate.close(1000, 1007)
@@ -230,7 +231,7 @@ class Looks(Case):
     }
 
     def test_accumulation(self):
-        kind = self.part("torch_memory").Accumulation
+        kind = self.part("see.torch_memory").Accumulation
 
         class Gradient:
             def __init__(self, is_zero):
@@ -261,7 +262,7 @@ class Looks(Case):
 
     def test_accumulation_between(self):
         """Steps that were not looked at are taken for like those that were."""
-        a = self.part("torch_memory").Accumulation()
+        a = self.part("see.torch_memory").Accumulation()
         a.begin(100)
         a.thrown = 3
         a.end(101, 41)
@@ -269,7 +270,7 @@ class Looks(Case):
 
     def test_cap(self):
         """total, free, unified, budget: the cap"""
-        cap = self.part("torch_memory").cap_bytes
+        cap = self.part("see.torch_memory").cap_bytes
         for total, free, unified, budget, most in [
                 (80 * GIB, 80 * GIB - 500 * MIB, False, "", None),
                 (80 * GIB, 80 * GIB - 500 * MIB, False, str(4 * GIB), 4 * GIB - 500 * MIB),
@@ -286,7 +287,7 @@ class Looks(Case):
     def test_cuda(self):
         """With a stand-in for torch: figures of all devices are summed, each device that is in use is capped once, and a
         failure of the allocator is noticed."""
-        memory = self.part("torch_memory")
+        memory = self.part("see.torch_memory")
         fractions, observers = [], []
 
         def stats(device):
@@ -318,7 +319,7 @@ class Looks(Case):
                          ("gpu", 123, 3 * GIB, 9 * GIB, 1))
 
     def test_models(self):
-        models = self.part("torch_memory").Models()
+        models = self.part("see.torch_memory").Models()
 
         class Module:
             pass
@@ -334,7 +335,7 @@ class Looks(Case):
 
 class Inputs(Case):
     def test_most_batches(self):
-        most = self.part("inputs").most_batches
+        most = self.part("see.inputs").most_batches
         for workers, prefetch, size, room, shm, expected in [
                 (4, 2, 100 * MIB, None, None, 8),
                 (4, 2, 100 * MIB, 64 * GIB, 32 * GIB, 8),
@@ -346,7 +347,7 @@ class Inputs(Case):
             self.assertEqual(most(workers, prefetch, size, room, shm), expected)
 
     def test_samples(self):
-        inputs = self.part("inputs")
+        inputs = self.part("see.inputs")
 
         class Tensor:
             def __init__(self, *shape):
@@ -374,8 +375,8 @@ class Asked(Case):
         sys.modules["transformers.trainer_callback"] = types.SimpleNamespace(TrainerCallback=object)
         self.addCleanup(sys.modules.pop, "transformers.trainer_callback")
         at = types.SimpleNamespace(global_step=3)
-        for callback, end in [(self.part("save_lightning").make_callback(object), lambda one: one.on_train_batch_end(at, 0, 0, 0, 0)),
-                              (self.part("save_transformers").make_callback(), lambda one: one.on_step_end(0, at, 0))]:
+        for callback, end in [(self.part("save.on_lightning").make_callback(object), lambda one: one.on_train_batch_end(at, 0, 0, 0, 0)),
+                              (self.part("save.on_transformers").make_callback(), lambda one: one.on_step_end(0, at, 0))]:
             callback.together, callback.wanted = Together(), True
             end(callback)
             self.assertFalse(callback.wanted)

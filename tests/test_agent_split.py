@@ -252,16 +252,16 @@ for scale in float("inf"), float("inf"), 1.:
 print("yes" if 6 in work else "whole")
 """,
         "labels that are all masked": HEAD + """
-from _antifreeze import split, split_torch
+from _antifreeze.split import sizing, torch_step
 labels = torch.randint(0, 3, (8, 5)); labels[4:] = -100; labels[0, 2:] = -100
 model = nn.Linear(4, 3)
-class Job(split_torch.Job):
+class Job(torch_step.Job):
     def loss(self, batch): return nn.functional.cross_entropy(model(batch["x"]).flatten(0, 1), batch["labels"].flatten())
     def part(self, piece, batch): loss = self.loss(batch); (loss * piece.weight).backward(); return loss.detach()
     def joined(self, values, weights): return sum(value * weight for value, weight in zip(values, weights))
 job = Job(); job.model, job.batch = model, {"x": torch.randn(8, 5, 4), "labels": labels}
-split.splitter.most = 4
-print("yes" if abs(split_torch.run(job) - job.loss(job.batch)) < 1e-5 else "no number")
+sizing.splitter.most = 4
+print("yes" if abs(torch_step.run(job) - job.loss(job.batch)) < 1e-5 else "no number")
 """,
     },
     "lightning": {

@@ -124,11 +124,11 @@ for n in range(3):
         r = self.play("""
 import io
 seen = []
-inner = agent("on_torch").tell
+inner = agent("see.on_torch").tell
 def tell(name, value):
     if name == "phase": seen.append(value)
     inner(name, value)
-agent("on_torch").tell = tell
+agent("see.on_torch").tell = tell
 model = net(); opt = torch.optim.SGD(model.parameters(), lr=.01)
 data = DataLoader(TensorDataset(x[:64], y[:64]), batch_size=32)
 def train(mode=True):
@@ -164,7 +164,7 @@ for n, (a, b) in enumerate(DataLoader(TensorDataset(x, y), batch_size=256)):
     def test_held(self):
         """A graph that is kept after training."""
         text = """
-agent("torch_memory").forget_time()
+agent("see.torch_memory").forget_time()
 model = net(); opt = torch.optim.SGD(model.parameters(), lr=.01); kept = []
 data = DataLoader(TensorDataset(x, y), batch_size=512)
 for a, b in data:
@@ -204,7 +204,7 @@ import os
 class Rows(torch.utils.data.Dataset):
     def __len__(self): return 200
     def __getitem__(self, i): return torch.rand(1000) + i
-agent("inputs").room_bytes = lambda: %s
+agent("see.inputs").room_bytes = lambda: %s
 most = 0
 for epoch in range(2):
     loader = DataLoader(Rows(), batch_size=10, shuffle=True, num_workers=2, prefetch_factor=4, persistent_workers=False)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How a batch is split: the sizes of the parts, when they shrink and grow (split.py), and the cutting itself (cut.py).
+"""How a batch is split: the sizes of the parts, when they shrink and grow (split/sizing.py), and the cutting itself (split/cut.py).
 
 usage: test_split.py AGENT_FOLDER
 """
@@ -26,7 +26,7 @@ class Array:
 class Heard:
     def __init__(self, **more):
         self.told, self.events = {}, []
-        self.splitter = split.Splitter(tell=self.told.__setitem__, event=lambda kind, sentence, **keys: self.events.append((kind, keys)), **more)
+        self.splitter = sizing.Splitter(tell=self.told.__setitem__, event=lambda kind, sentence, **keys: self.events.append((kind, keys)), **more)
 
 
 class Parts(unittest.TestCase):
@@ -105,34 +105,34 @@ class Growing(unittest.TestCase):
         return max(self.h.splitter.parts(32))
 
     def test_after_many_steps_with_ample_room_by_one_doubling(self):
-        self.assertEqual(self.calm(split.GROW_AFTER - 1), 8)
+        self.assertEqual(self.calm(sizing.GROW_AFTER - 1), 8)
         self.assertEqual(self.calm(1), 16)
-        self.assertEqual(self.calm(split.GROW_AFTER), 32)
+        self.assertEqual(self.calm(sizing.GROW_AFTER), 32)
         self.assertEqual([kind for kind, _ in self.h.events], ["split", "split", "grow", "grow"])
 
     def test_not_without_room(self):
-        self.assertEqual(self.calm(split.GROW_AFTER * 3, 100, 60), 8)
-        self.assertEqual(self.calm(split.GROW_AFTER * 3, None, None), 8, "what is not known is not ample")
+        self.assertEqual(self.calm(sizing.GROW_AFTER * 3, 100, 60), 8)
+        self.assertEqual(self.calm(sizing.GROW_AFTER * 3, None, None), 8, "what is not known is not ample")
 
     def test_one_tight_step_starts_the_count_anew(self):
-        self.calm(split.GROW_AFTER - 1)
+        self.calm(sizing.GROW_AFTER - 1)
         self.calm(1, 100, 40)
-        self.assertEqual(self.calm(split.GROW_AFTER - 1), 8)
+        self.assertEqual(self.calm(sizing.GROW_AFTER - 1), 8)
 
     def test_what_failed_twice_is_left_alone(self):
-        self.assertEqual(self.calm(split.GROW_AFTER), 16)
+        self.assertEqual(self.calm(sizing.GROW_AFTER), 16)
         self.h.splitter.failed(16)
-        self.assertEqual(self.calm(split.GROW_AFTER * split.GROW_LATER * 3), 8)
+        self.assertEqual(self.calm(sizing.GROW_AFTER * sizing.GROW_LATER * 3), 8)
 
     def test_what_was_in_vain_takes_longer_next_time(self):
         self.h.splitter.most = 4
-        self.assertEqual(self.calm(split.GROW_AFTER), 8)
+        self.assertEqual(self.calm(sizing.GROW_AFTER), 8)
         self.h.splitter.failed(8)
-        self.assertEqual(self.calm(split.GROW_AFTER), 4)
-        self.assertEqual(self.calm(split.GROW_AFTER * split.GROW_LATER), 8)
+        self.assertEqual(self.calm(sizing.GROW_AFTER), 4)
+        self.assertEqual(self.calm(sizing.GROW_AFTER * sizing.GROW_LATER), 8)
 
     def test_smaller_batches_tell_nothing(self):
-        for _ in range(split.GROW_AFTER * 2):
+        for _ in range(sizing.GROW_AFTER * 2):
             self.h.splitter.parts(4)
             self.h.splitter.fits(4, 100, 99)
         self.assertEqual(max(self.h.splitter.parts(32)), 8)
@@ -177,5 +177,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     door = sys.modules["_antifreeze"] = type(sys)("_antifreeze")
     door.__path__ = [os.path.dirname(os.path.abspath(sys.argv.pop()))]
-    from _antifreeze import cut, split
+    from _antifreeze.split import cut, sizing
     unittest.main(verbosity=2)

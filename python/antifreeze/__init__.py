@@ -30,10 +30,10 @@ steps = _clock.steps
 __version__ = "0.1.0"
 _PLACES = {
     "History": "history",
-    "autosave": "saving",
+    "autosave": "save.saving",
     "guard": "guard",
-    "micro": "micro",
-    "on_checkpoint": "saving",
+    "micro": "split.micro",
+    "on_checkpoint": "save.saving",
 }
 __all__ = ["step", "steps", *_PLACES]
 

@@ -8,7 +8,7 @@ optimizer for each trial), the next tick is a new step.
 A program that counts by itself (antifreeze.step, antifreeze.steps) is believed: then nothing else ticks.
 
 Between two steps, and at most every 50 ms, it also lets those come to their turn that have something to do there: what the
-guard has asked for (talk.py), a checkpoint that is due (saving.py).
+guard has asked for (talk.py), a checkpoint that is due (save/saving.py).
 
 Without the probe (not under `antifreeze run`, --no-probe, a static Python) nobody is told.
 """
@@ -26,7 +26,7 @@ _own = False  # the program counts by itself
 count = 0  # steps that have begun
 done = 0  # those whose work is in the model: what a checkpoint that is made now has
 turns = []  # functions that are called between two steps
-loop = None  # who keeps the place in the data that antifreeze.steps() is at (saving.py)
+loop = None  # who keeps the place in the data that antifreeze.steps() is at (save/saving.py)
 _present = {}  # the sources that have ticked in this step: id to weak reference
 _waits = _local()  # .inside: this thread is in a wait that is measured
 

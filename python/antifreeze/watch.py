@@ -11,50 +11,50 @@ import sys
 # Package: its modules, who takes care of each, and by which function (called with the module, once).
 ROWS = {
     "torch": (
-        ("torch.optim.optimizer", "on_torch", "optimizers"),
-        ("torch.utils.data.dataloader", "on_torch", "loaders"),
-        ("torch.nn.modules.module", "on_torch", "modules"),
-        ("torch.nn.modules.module", "split_call", "modules"),
-        ("torch.autograd", "on_torch", "autograd"),
-        ("torch.cuda", "on_torch", "cuda"),
-        ("torch.serialization", "on_torch", "serialization"),
+        ("torch.optim.optimizer", "see.on_torch", "optimizers"),
+        ("torch.utils.data.dataloader", "see.on_torch", "loaders"),
+        ("torch.nn.modules.module", "see.on_torch", "modules"),
+        ("torch.nn.modules.module", "split.torch_loop", "modules"),
+        ("torch.autograd", "see.on_torch", "autograd"),
+        ("torch.cuda", "see.on_torch", "cuda"),
+        ("torch.serialization", "see.on_torch", "serialization"),
     ),
-    "torch.utils.tensorboard": (("torch.utils.tensorboard.writer", "trackers", "tensorboard"),),
-    "tensorboardX": (("tensorboardX.writer", "trackers", "tensorboard"),),
-    "wandb": (("wandb.sdk.wandb_run", "trackers", "wandb"),),
-    "mlflow": (("mlflow.tracking.fluent", "trackers", "mlflow"),),
+    "torch.utils.tensorboard": (("torch.utils.tensorboard.writer", "see.trackers", "tensorboard"),),
+    "tensorboardX": (("tensorboardX.writer", "see.trackers", "tensorboard"),),
+    "wandb": (("wandb.sdk.wandb_run", "see.trackers", "wandb"),),
+    "mlflow": (("mlflow.tracking.fluent", "see.trackers", "mlflow"),),
     "keras": (
-        ("keras.src.callbacks", "on_keras", "callbacks"),
-        ("keras.src.optimizers.base_optimizer", "on_keras", "optimizers"),
-        ("keras.src.dtype_policies.dtype_policy", "on_keras", "policies"),
-        ("keras.src.saving.saving_lib", "on_keras", "saving"),
-        ("keras.src.backend.tensorflow.trainer", "on_keras", "trainer"),
-        ("keras.src.backend.torch.trainer", "on_keras", "trainer"),
-        ("keras.src.backend.jax.trainer", "on_keras", "trainer"),
-        ("keras.src.callbacks", "save_keras", "callbacks"),
-        ("keras.src.trainers.epoch_iterator", "save_keras", "iterators"),
+        ("keras.src.callbacks", "see.on_keras", "callbacks"),
+        ("keras.src.optimizers.base_optimizer", "see.on_keras", "optimizers"),
+        ("keras.src.dtype_policies.dtype_policy", "see.on_keras", "policies"),
+        ("keras.src.saving.saving_lib", "see.on_keras", "saving"),
+        ("keras.src.backend.tensorflow.trainer", "see.on_keras", "trainer"),
+        ("keras.src.backend.torch.trainer", "see.on_keras", "trainer"),
+        ("keras.src.backend.jax.trainer", "see.on_keras", "trainer"),
+        ("keras.src.callbacks", "save.on_keras", "callbacks"),
+        ("keras.src.trainers.epoch_iterator", "save.on_keras", "iterators"),
     ),
     "tensorflow": (
-        ("tensorflow.python.eager.polymorphic_function.polymorphic_function", "on_tensorflow", "functions"),
-        ("tensorflow.python.data.ops.iterator_ops", "on_tensorflow", "iterators"),
-        ("tensorflow.python.eager.polymorphic_function.tracing_compilation", "on_tensorflow", "tracing"),
-        ("tensorflow.python.ops.resource_variable_ops", "on_tensorflow", "variables"),
-        ("tensorflow.python.framework.errors_impl", "on_tensorflow", "errors"),
+        ("tensorflow.python.eager.polymorphic_function.polymorphic_function", "see.on_tensorflow", "functions"),
+        ("tensorflow.python.data.ops.iterator_ops", "see.on_tensorflow", "iterators"),
+        ("tensorflow.python.eager.polymorphic_function.tracing_compilation", "see.on_tensorflow", "tracing"),
+        ("tensorflow.python.ops.resource_variable_ops", "see.on_tensorflow", "variables"),
+        ("tensorflow.python.framework.errors_impl", "see.on_tensorflow", "errors"),
     ),
     "transformers": (
-        ("transformers.trainer", "save_transformers", "trainer"),
-        ("transformers.trainer_callback", "on_transformers", "callbacks"),
-        ("transformers.training_args", "on_transformers", "arguments"),
+        ("transformers.trainer", "save.on_transformers", "trainer"),
+        ("transformers.trainer_callback", "split.on_transformers", "callbacks"),
+        ("transformers.training_args", "split.on_transformers", "arguments"),
     ),
     "lightning": (
-        ("lightning.pytorch.trainer.trainer", "save_lightning", "trainer"),
-        ("lightning.pytorch.loops.optimization.automatic", "on_lightning", "closures"),
-        ("lightning.pytorch.trainer.connectors.accelerator_connector", "on_lightning", "connectors"),
+        ("lightning.pytorch.trainer.trainer", "save.on_lightning", "trainer"),
+        ("lightning.pytorch.loops.optimization.automatic", "split.on_lightning", "closures"),
+        ("lightning.pytorch.trainer.connectors.accelerator_connector", "split.on_lightning", "connectors"),
     ),
     "pytorch_lightning": (
-        ("pytorch_lightning.trainer.trainer", "save_lightning", "trainer"),
-        ("pytorch_lightning.loops.optimization.automatic", "on_lightning", "closures"),
-        ("pytorch_lightning.trainer.connectors.accelerator_connector", "on_lightning", "connectors"),
+        ("pytorch_lightning.trainer.trainer", "save.on_lightning", "trainer"),
+        ("pytorch_lightning.loops.optimization.automatic", "split.on_lightning", "closures"),
+        ("pytorch_lightning.trainer.connectors.accelerator_connector", "split.on_lightning", "connectors"),
     ),
 }
 
@@ -98,7 +98,9 @@ def wake(module, adapter, function):
     try:
         from . import clock, talk
         if clock.connect() or talk.is_held():
-            getattr(getattr(__import__(__package__, fromlist=[adapter]), adapter), function)(module)
+            name = f"{__package__}.{adapter}"
+            __import__(name)
+            getattr(sys.modules[name], function)(module)
     except Exception:
         pass
 

@@ -50,7 +50,7 @@ model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=Tru
 losses = model.fit(x, y, batch_size=1024, epochs=3, verbose=0).history["loss"]
 if backend == "tensorflow": peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
 else: peak = torch.cuda.max_memory_allocated()
-splitter = sys.modules["_antifreeze.split"].splitter if mode == "adapt" else None
+splitter = sys.modules["_antifreeze.split.sizing"].splitter if mode == "adapt" else None
 print(json.dumps({"losses": losses, "peak": peak, "steps": int(model.optimizer.iterations.numpy()), "events": events,
                   "most": splitter and splitter.most, "splits": splitter and splitter.splits}))
 """

@@ -18,14 +18,14 @@ PATIENCE_S = 300
 BEFORE = f"""
 import sys, types
 door = sys.modules["_antifreeze"] = types.ModuleType("_antifreeze"); door.__path__ = [{ROOT + "/python/antifreeze"!r}]
-from _antifreeze import clock, oom, talk, tell, watch
+from _antifreeze import clock, talk, tell, watch
 clock.connect = lambda: True
 events = []
 talk.event = lambda kind, sentence="", **keys: events.append((kind, keys))
 watch.start()
 import torch
 from torch import nn
-from _antifreeze import torch_memory as memory
+from _antifreeze.see import oom, torch_memory as memory
 told = tell.last
 MIB, GIB = 1 << 20, 1 << 30
 def check(what, is_true, *more):

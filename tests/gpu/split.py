@@ -38,9 +38,9 @@ torch.manual_seed(1)
 losses, began = [], time.perf_counter()
 def say(loss): losses.append(float(loss))
 def end(**more):
-    from _antifreeze import split
+    from _antifreeze.split import sizing
     json.dump({"losses": losses, "peak": torch.cuda.max_memory_allocated(), "seconds": time.perf_counter() - began, "events": events,
-               "splits": split.splitter.splits, "most": split.splitter.most, **more}, open(os.environ["RESULT"], "w"))
+               "splits": sizing.splitter.splits, "most": sizing.splitter.most, **more}, open(os.environ["RESULT"], "w"))
 class Net(nn.Module):
     def __init__(self, width=512, layers=6):
         super().__init__()

@@ -7,7 +7,7 @@ ample room, by one doubling, and never to a size that failed twice. What was tri
 
 Told to the guard: how large the parts are (micro_count), how many steps were made in parts (splits_count), each change (an event).
 """
-import os
+from .. import policy
 
 GROW_AFTER = 200  # steps in parts, all with ample room, before a larger part is tried: an attempt that fails repeats a step
 GROW_LATER = 4  # times as many, each time that it was in vain
@@ -111,28 +111,14 @@ def _samples(n):
 
 
 def _tell(name, value):
-    from . import tell
+    from .. import tell
     tell.tell(name, value)
 
 
 def _event(kind, sentence, **keys):
-    from . import clock, talk
+    from .. import clock, talk
     step = getattr(clock, "count", None)
     talk.event(kind, sentence, **({"step": step} if step else {}), **keys)
 
 
-def is_adapting():
-    """Whether this run may be changed in order to go on."""
-    return os.environ.get("ANTIFREEZE_POLICY") == "adapt"
-
-
-def is_inexact_allowed():
-    return os.environ.get("ANTIFREEZE_INEXACT") == "1"
-
-
-def _lean():
-    text = os.environ.get("ANTIFREEZE_LEAN", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 3 else 0
-
-
-splitter = Splitter(_lean() if is_adapting() else 0)
+splitter = Splitter(policy.lean())

@@ -5,7 +5,8 @@ import functools
 import os
 import sys
 
-from . import clock, saving, talk
+from .. import clock, talk
+from . import saving
 
 LAST = "trainer_state.json"
 OURS = "antifreeze.json"  # says which run has made it: the checkpoints of another run are not ours to go on from

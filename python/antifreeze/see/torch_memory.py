@@ -10,8 +10,9 @@ buffers. Nothing here keeps anything alive.
 from time import perf_counter_ns
 from weakref import ref
 
-from . import clock, oom
-from .tell import tell
+from .. import clock
+from ..tell import tell
+from . import oom
 
 LEAST_NS = 250_000_000  # between two walks
 SHARE = 1000  # at most one part in so many of the time goes into walks

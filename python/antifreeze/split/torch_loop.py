@@ -12,7 +12,9 @@ import functools
 import sys
 import threading
 
-from . import cut, lighten, oom, split, split_torch, undo
+from .. import policy
+from ..see import oom
+from . import cut, lighten, sizing, torch_step, undo
 
 LARGE = 16 << 20  # bytes that a pass keeps: with less it is not the model's batch that matters
 WAY_BACK = .3  # of what a pass keeps: what computing its gradients takes for a while beside them
@@ -23,9 +25,9 @@ _installed = False
 
 def modules(module):
     """torch.nn.modules.module"""
-    if split.is_adapting():
+    if policy.is_adapting():
         install(module)
-        split_torch.offer()
+        torch_step.offer()
 
 
 def install(module=None):
@@ -51,7 +53,7 @@ def install(module=None):
 
 def is_cared_for(torch):
     """By one that knows more of it; or it is computed again on a way back; or it is traced, and all that we do would be, too."""
-    return getattr(split_torch.here, "inside", False) or torch._C._current_graph_task_id() != -1 or \
+    return getattr(torch_step.here, "inside", False) or torch._C._current_graph_task_id() != -1 or \
         torch._C._get_tracing_state() is not None
 
 
@@ -102,25 +104,25 @@ class Call:
             try:
                 result = self.in_parts(sizes) if sizes and len(sizes) > 1 else self.inner(self.module, *self.args, **self.kwargs)
             except Exception as error:
-                if not split_torch.safely(self.goes_on, error, sizes):
+                if not torch_step.safely(self.goes_on, error, sizes):
                     raise
-                failure = split_torch.forget(error)
+                failure = torch_step.forget(error)
             else:
                 if sizes or not self.is_tight(before):
                     self.close(sizes)
                     return result
                 failure, result = None, None
-            is_ours = isinstance(failure, (split_torch.Refused, cut.Uncut))
+            is_ours = isinstance(failure, (torch_step.Refused, cut.Uncut))
             if failure and not is_ours:
                 self.kept = self.kept or failure
             try:
-                split_torch.release()
+                torch_step.release()
                 self.window.undo()
                 sizes = self.sizes()
                 self.window = undo.Window(self.known, has_backward=False)
             except Exception as error:
                 sizes, is_ours = None, True
-                split_torch.refuse(self.known, f"what it had done could not be undone ({type(error).__name__})")
+                torch_step.refuse(self.known, f"what it had done could not be undone ({type(error).__name__})")
             if is_ours and self.kept:
                 raise self.kept
 
@@ -128,7 +130,7 @@ class Call:
         try:
             self.window.close()
             if sizes and self.loop is None:
-                split.splitter.fits(max(sizes))
+                sizing.splitter.fits(max(sizes))
         except Exception:
             pass
 
@@ -136,34 +138,34 @@ class Call:
         """Bytes that are left; None: not known, or not looked at this time (on a GPU that takes as long as a small step)."""
         if self.loop is not None or not self.window.is_whole and sys.modules["torch"].cuda.is_initialized():
             return None
-        return split_torch.room()
+        return torch_step.room()
 
     def is_tight(self, before):
         """Whether the way back is not likely to fit: there it would be too late, for the program makes it."""
         after = self.look()
-        if before is None or after is None or before == split_torch.host.ALL or before - after < LARGE:
+        if before is None or after is None or before == torch_step.host.ALL or before - after < LARGE:
             return False
         try:
             gradients = sum(p.numel() * p.element_size() for p in self.known.parameters if p.requires_grad and p.grad is None)
             if after >= gradients + (before - after) * WAY_BACK or self.why_not(None):
                 return False
-            split.splitter.parts(self.n)
-            return split.splitter.shrink()
+            sizing.splitter.parts(self.n)
+            return sizing.splitter.shrink()
         except Exception:
             return False
 
     def sizes(self):
         """None: as it is."""
-        if split.splitter.most is None and not split.splitter.lean or self.known.refused or self.why_uncut:
+        if sizing.splitter.most is None and not sizing.splitter.lean or self.known.refused or self.why_uncut:
             return None
         # Inside of a loop this is but one of its parts, and not the batch.
-        return split.splitter.parts(self.n) if self.loop is None else split.even(self.n, min(self.n, split.splitter.most or self.n))
+        return sizing.splitter.parts(self.n) if self.loop is None else sizing.even(self.n, min(self.n, sizing.splitter.most or self.n))
 
     def in_parts(self, sizes):
-        split_torch.settle()
-        why = beside(self.module) or split_torch.why_inexact(self.module)  # a layer may have been set to train, or a hook, since
+        torch_step.settle()
+        why = beside(self.module) or torch_step.why_inexact(self.module)  # a layer may have been set to train, or a hook, since
         if why:
-            raise split_torch.Refused(why)
+            raise torch_step.Refused(why)
         n, start, results = sum(sizes), 0, []
         torch = sys.modules["torch"]
         for size in sizes:
@@ -188,7 +190,7 @@ class Call:
         self.window.rewind()
         why = beside(self.module)
         if why:
-            raise split_torch.Refused(why)
+            raise torch_step.Refused(why)
         self.known.rehearsed = size
 
     def light(self, args, kwargs):
@@ -205,7 +207,7 @@ class Call:
 
     def prove(self, args, kwargs, size):
         torch = sys.modules["torch"]
-        names = split_torch.inexact(self.module)
+        names = torch_step.inexact(self.module)
         if not names:
             with torch.no_grad():
                 middle = max(1, size // 3)
@@ -219,36 +221,36 @@ class Call:
                     cut.join([part], [stop - start], torch.cat)
                     far = max(far, apart(cut.part(whole, size, start, stop), part))
             self.window.rewind()
-            if far > split_torch.tolerance(list(self.module.parameters()), torch.is_autocast_enabled()):
-                names["samples"] = f"samples of one batch act on each other in it: in parts its output is {split_torch.share(far)} off"
-        if names and not split.is_inexact_allowed():
-            raise split_torch.Refused("; ".join(names.values()))
+            if far > torch_step.tolerance(list(self.module.parameters()), torch.is_autocast_enabled()):
+                names["samples"] = f"samples of one batch act on each other in it: in parts its output is {torch_step.share(far)} off"
+        if names and not policy.is_inexact_allowed():
+            raise torch_step.Refused("; ".join(names.values()))
         self.known.is_call_proven = True
         if names:
-            split_torch.tell("note", f"the batch is split though it is not exact ({', '.join(names)}), as --allow-inexact asks")
+            torch_step.tell("note", f"the batch is split though it is not exact ({', '.join(names)}), as --allow-inexact asks")
         elif size > 1:
-            split_torch.tell("note", f"the batch in parts was compared with the whole: outputs differ by {split_torch.share(far)}, "
+            torch_step.tell("note", f"the batch in parts was compared with the whole: outputs differ by {torch_step.share(far)}, "
                                      "which is rounding")
 
     def goes_on(self, error, sizes):
-        if isinstance(error, (split_torch.Refused, cut.Uncut)):
-            split_torch.refuse(self.known, str(error))
+        if isinstance(error, (torch_step.Refused, cut.Uncut)):
+            torch_step.refuse(self.known, str(error))
             return True
         if not oom.is_oom(error):
             if sizes and len(sizes) > 1 and not self.window.lost:  # it may well be because of us
-                split_torch.refuse(self.known, f"done in parts it fails ({type(error).__name__})")
+                torch_step.refuse(self.known, f"done in parts it fails ({type(error).__name__})")
                 return True
             return False
         why = self.why_not(error)
         if why is None:
             oom.caught(error, batch=self.n, micro=max(sizes or [self.n]))
             if self.loop is None:
-                split.splitter.parts(self.n)
-            if not split.splitter.failed(max(sizes or [self.n])) and not lighten.lighten(self.module):
+                sizing.splitter.parts(self.n)
+            if not sizing.splitter.failed(max(sizes or [self.n])) and not lighten.lighten(self.module):
                 why = "one sample alone does not fit. Less precision (--amp), an optimizer of 8 bits, or more devices would help"
         if why:
             oom.caught(error)
-            split_torch.refuse(self.known, why)
+            torch_step.refuse(self.known, why)
         return not why
 
     def why_not(self, error):
@@ -256,7 +258,7 @@ class Call:
             return "the device is lost for this process"
         if self.known.refused:
             return self.known.refused
-        return split_torch.distributed(self.module) or self.why_uncut or beside(self.module) or split_torch.why_inexact(self.module) or \
+        return torch_step.distributed(self.module) or self.why_uncut or beside(self.module) or torch_step.why_inexact(self.module) or \
             self.window.lost
 
 

@@ -1,4 +1,4 @@
-"""The Trainer of Hugging Face: a batch that does not fit goes through its training_step() in parts (split_torch.py), and
+"""The Trainer of Hugging Face: a batch that does not fit goes through its training_step() in parts (split/torch_step.py), and
 --amp becomes its own setting. Steps, schedule and callbacks are the Trainer's; its arguments are never changed in mid-run.
 
 With num_items_in_batch the loss of a part is already its share of the whole, so the parts add up. Some models are given it and
@@ -7,13 +7,14 @@ take a mean all the same; the proof finds that out.
 import functools
 import sys
 
-from . import split, split_torch
+from .. import policy
+from . import torch_step
 
 
 def callbacks(module):
     """transformers.trainer_callback, which the Trainer's own module imports before it is complete: it is looked at when the
     training begins."""
-    if not split.is_adapting():
+    if not policy.is_adapting():
         return
     kind = module.CallbackHandler
     begin = kind.on_train_begin
@@ -63,14 +64,14 @@ def trainer():
             job = Batch(inner, self, model, inputs, args, kwargs)
         except Exception:
             return inner(self, model, inputs, *args, **kwargs)
-        return split_torch.run(job)
+        return torch_step.run(job)
 
     training_step._antifreeze = True
     kind.training_step = training_step
-    split_torch.offer()
+    torch_step.offer()
 
 
-class Batch(split_torch.Job):
+class Batch(torch_step.Job):
     def __init__(self, inner, trainer, model, inputs, args, kwargs):
         self.inner, self.trainer, self.model, self.args, self.kwargs = inner, trainer, model, args, kwargs
         self.inputs = inputs
@@ -91,7 +92,7 @@ class Batch(split_torch.Job):
         if getattr(labels, "ndim", 0) < 2 or labels.is_floating_point():
             return 0
         shift = 1 if getattr(self.trainer, "_loss_shifts_labels", False) else 0
-        return int((labels[..., shift:] != split_torch.MASKED).sum())
+        return int((labels[..., shift:] != torch_step.MASKED).sum())
 
     def part(self, piece, batch):
         accelerator = self.trainer.accelerator

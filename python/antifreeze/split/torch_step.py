@@ -1,9 +1,9 @@
-"""One forward and backward pass of torch over a batch, in as many parts as memory needs. The Trainer (on_transformers.py),
-Lightning (on_lightning.py) and antifreeze.micro() give it a pass as a Job; step, schedule and callbacks stay theirs.
+"""One forward and backward pass of torch over a batch, in as many parts as memory needs. The Trainer (split/on_transformers.py),
+Lightning (split/on_lightning.py) and antifreeze.micro() give it a pass as a Job; step, schedule and callbacks stay theirs.
 
 A pass is tried whole. When memory runs out, the error is let go with all that it holds, what the pass has written is undone
-(undo.py), and the batch goes through again in halves, and so on; from then on at once. If one sample alone does not fit, the
-model is asked to keep less for the way back (lighten.py).
+(split/undo.py), and the batch goes through again in halves, and so on; from then on at once. If one sample alone does not fit, the
+model is asked to keep less for the way back (split/lighten.py).
 
 Proof before trust: the first part is also done in two uneven ones, and their gradients must be the same but for rounding. That
 also tells how the loss is to be weighed: by samples, by what is not masked, or not at all (a sum). Where the parts cannot be
@@ -16,8 +16,9 @@ import sys
 import threading
 import traceback
 
-from . import cut, lighten, oom, split, undo
-from . import room as host
+from .. import policy, room as host
+from ..see import oom
+from . import cut, lighten, sizing, undo
 
 # How far the gradients of a part may be from those of its two parts, as a share of their length: rounding alone. By precision.
 ROUNDING = {"float64": 1e-7, "float32": 2e-4, "tf32": 5e-3, "half": 5e-2}
@@ -125,7 +126,7 @@ def together(job, shared):
 
 class Attempt:
     def __init__(self, job):
-        self.job, self.known, self.splitter = job, undo.known(job.model), split.splitter
+        self.job, self.known, self.splitter = job, undo.known(job.model), sizing.splitter
         self.why_uncut = self.kept = self.window = self.mark = None
         self.room_before = self.room_after = None
         self.is_telling = True  # a proof would tell ways to weigh apart
@@ -269,7 +270,7 @@ class Attempt:
         windows, parameters, names = self.windows_open(), self.parameters(), {}
         for window in windows:
             names.update({**window.moved(), **inexact(window.of.module())})
-        if names and not split.is_inexact_allowed():
+        if names and not policy.is_inexact_allowed():
             raise Refused("; ".join(names.values()))
         whole, mark = [p.grad for p in parameters], self.job.mark()
         after = undo.numbers({which: any(window.of.draws[which] for window in windows) for which in self.known.draws})
@@ -311,7 +312,7 @@ class Attempt:
             raise Again()
         if is_same and (piece.is_trial is False or best == way):
             self.trust("exact", far)
-        elif split.is_inexact_allowed() and off <= LOSS_NEAR:
+        elif policy.is_inexact_allowed() and off <= LOSS_NEAR:
             self.trust("inexact", far, names)
         else:
             raise Refused(f"done in parts its gradients are {share(far)} off: samples of one batch act on each other (negatives "
@@ -392,12 +393,12 @@ def refuse(known, why):
 
 def offer():
     """The guard may ask for less from now on."""
-    from . import talk
-    talk.offer(shrink=split.splitter.shrink)
+    from .. import talk
+    talk.offer(shrink=sizing.splitter.shrink)
 
 
 def tell(kind, sentence):
-    from . import talk
+    from .. import talk
     talk.event(kind, sentence)
 
 
@@ -497,7 +498,7 @@ def inexact(model):
 
 def why_inexact(model):
     """None: parts are the same as the whole, or need not be."""
-    return None if split.is_inexact_allowed() else "; ".join(inexact(model).values()) or None
+    return None if policy.is_inexact_allowed() else "; ".join(inexact(model).values()) or None
 
 
 def distributed(model):

@@ -8,8 +8,9 @@ import json
 import os
 import shutil
 
-from . import clock, saving, talk
-from .on_keras import quietly
+from .. import clock, talk
+from ..see.on_keras import quietly
+from . import saving
 
 WEIGHTS, PLACE = "latest.weights.h5", "training_metadata.json"
 

@@ -4,13 +4,14 @@ through here.
 A step begins when an optimizer is called. That is once for several backward passes (gradient accumulation), not at all when
 a GradScaler skips the step, and once however often a closure is called (LBFGS; Lightning has the whole step in one).
 
-Beside the clock it tells what the memory is for (torch_memory.py), which phase the program is in, and when memory ran out.
+Beside the clock it tells what the memory is for (see/torch_memory.py), which phase the program is in, and when memory ran out.
 """
 import functools
 import sys
 
-from . import clock, oom
-from .tell import PHASES, tell
+from .. import clock
+from ..tell import PHASES, tell
+from . import oom
 
 OLDEST = (2, 3)  # has torch.compiler.is_compiling(), without which we might get in the way of torch.compile
 LOAD, TRAIN, EVALUATE, SAVE = (PHASES[name] for name in ("load", "train", "evaluate", "save"))

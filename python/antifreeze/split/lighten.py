@@ -22,7 +22,7 @@ def lighten(model):
     _done.add(model)
     names = of_its_own(model) or blocks(model)
     if names:
-        from . import talk
+        from .. import talk
         talk.event("note", f"one sample alone does not fit: {names} computed again on the way back instead of kept, which takes a third longer")
     return bool(names)
 

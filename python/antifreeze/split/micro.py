@@ -7,7 +7,7 @@
         optimizer.step()
 
 As long as a batch fits, m is the whole of it, and nothing is changed. When memory runs out in backward, the loop comes round again
-with smaller parts; when it does in the model, the part goes through the model in pieces (split_call.py), and the next batches
+with smaller parts; when it does in the model, the part goes through the model in pieces (split/torch_loop.py), and the next batches
 come in parts. The loss is to be a mean over the samples, as most are; micro(batch, reduction="sum") where it is a sum.
 For the log take the loss from the loop, which has it of the whole batch once, however often it came round:
 
@@ -19,10 +19,11 @@ It works without Antifreeze, too, and needs nothing but torch.
 """
 import sys
 
-from . import cut, oom, split, split_call, split_torch, undo
+from ..see import oom
+from . import cut, sizing, torch_loop, torch_step, undo
 
 
-class micro(split_torch.Job):
+class micro(torch_step.Job):
     def __init__(self, batch, reduction="mean"):
         if reduction not in ("mean", "sum"):
             raise ValueError(f"a loss is a 'mean' or a 'sum' over the samples, not {reduction!r}")
@@ -36,23 +37,23 @@ class micro(split_torch.Job):
     def __iter__(self):
         if "torch" not in sys.modules:
             raise RuntimeError("antifreeze.micro() is for PyTorch")
-        split_call.install()
+        torch_loop.install()
         self.run = Loop(self)
-        before, split_call.here.loop = getattr(split_call.here, "loop", None), self.run
+        before, torch_loop.here.loop = getattr(torch_loop.here, "loop", None), self.run
         try:
             yield from self.run.go()
         finally:
-            split_call.here.loop = before
+            torch_loop.here.loop = before
             self.run.leave()
             self.run = None
 
 
-class Loop(split_torch.Attempt):
+class Loop(torch_step.Attempt):
     """As of the others, but the pass is the program's: it is made between two turns of this generator. What a pass may change is
     known once a model is called in it."""
 
     def __init__(self, job):
-        self.job, self.splitter, self.known, self.window = job, split.splitter, None, None
+        self.job, self.splitter, self.known, self.window = job, sizing.splitter, None, None
         self.kept = self.why_uncut = None
         self.room_before = self.room_after = None
         self.is_telling = True
@@ -99,9 +100,9 @@ class Loop(split_torch.Attempt):
                         values.append(piece.value)
                         weights.append(piece.weight)
             except Exception as stop:  # of ours: the program's own errors do not come through here
-                if not isinstance(stop, (split_torch.Refused, split_torch.Again)):
-                    stop = split_torch.Refused(f"done in parts it fails ({type(stop).__name__})")
-                self.trouble = split_torch.forget(stop)
+                if not isinstance(stop, (torch_step.Refused, torch_step.Again)):
+                    stop = torch_step.Refused(f"done in parts it fails ({type(stop).__name__})")
+                self.trouble = torch_step.forget(stop)
             if not self.trouble:
                 self.end(sizes, values, weights)
                 return
@@ -124,13 +125,13 @@ class Loop(split_torch.Attempt):
         return self.known and self.known.weighing or self.job.ways()[0]
 
     def whole(self):
-        yield split_torch.Piece(0, self.n, 1, True, True)
+        yield torch_step.Piece(0, self.n, 1, True, True)
 
     def pieces(self, sizes):
         for piece in super().pieces(sizes):
             yield piece
             if self.known is None:
-                raise split_torch.Refused("no model was called in the loop")
+                raise torch_step.Refused("no model was called in the loop")
 
     def weigher(self, way):
         return (lambda start, stop: (stop - start) / self.n) if way == "samples" else lambda start, stop: 1
@@ -144,13 +145,13 @@ class Loop(split_torch.Attempt):
         self.splitter.fits(max(sizes), self.room_before, self.room_after)
 
     def again(self):
-        split_torch.release()
+        torch_step.release()
         for window in reversed(self.windows_open()):  # random numbers are those at the first one's beginning
             window.undo()
         self.windows = {}
-        if isinstance(self.trouble, split_torch.Again):
+        if isinstance(self.trouble, torch_step.Again):
             return
-        if isinstance(self.trouble, split_torch.Refused):
+        if isinstance(self.trouble, torch_step.Refused):
             self.refuse(str(self.trouble))
             if self.kept:
                 raise self.kept
@@ -169,8 +170,8 @@ class Loop(split_torch.Attempt):
                 self.refuse(f"done in parts it fails ({type(error).__name__})")
             return is_ours
         oom.caught(error, batch=self.n, micro=size)
-        why = self.why_not(error) or split_torch.distributed(self.known.module())
-        if not why and not self.splitter.failed(size) and not split_torch.lighten.lighten(self.known.module()):
+        why = self.why_not(error) or torch_step.distributed(self.known.module())
+        if not why and not self.splitter.failed(size) and not torch_step.lighten.lighten(self.known.module()):
             why = "one sample alone does not fit. Less precision (--amp), an optimizer of 8 bits, or more devices would help"
         if why:
             self.refuse(why)
@@ -220,6 +221,6 @@ class Part:
             loss.backward(**kwargs)
             return
         except Exception as error:
-            if not split_torch.safely(loop.failed, error, piece):
+            if not torch_step.safely(loop.failed, error, piece):
                 raise
-            loop.trouble = split_torch.forget(error)
+            loop.trouble = torch_step.forget(error)

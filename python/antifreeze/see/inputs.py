@@ -7,7 +7,8 @@ shows when the first has come; until then few are asked for.
 import os
 from time import perf_counter_ns
 
-from . import oom, room, split, tell
+from .. import policy, room, tell
+from . import oom
 
 EVERY_NS = 50_000_000  # between two looks at how many samples a batch has
 LEAST_NS = 1_000_000_000  # between two looks at what a batch holds
@@ -114,7 +115,7 @@ def shm_bytes():
 def clamped(kind):
     """torch's iterator with workers. It asks for a batch whenever one has come, and for all that it may at its start. One that
     has none on their way believes to be at the end: so one is always asked for."""
-    if not split.is_adapting():
+    if not policy.is_adapting():
         return
     reset, put = kind._reset, kind._try_put_index
 

@@ -43,5 +43,5 @@ def cpu_flags(path="/proc/cpuinfo"):
 def say(kind, sentence):
     if sentence not in _told:
         _told.add(sentence)
-        from . import talk
+        from .. import talk
         talk.event(kind, sentence)

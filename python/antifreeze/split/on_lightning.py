@@ -1,5 +1,5 @@
 """Lightning with automatic optimization: forward and backward run in a closure that the optimizer calls before it writes the
-first weight, and there a batch that does not fit goes through in parts (split_torch.py). What comes after the closure is not
+first weight, and there a batch that does not fit goes through in parts (split/torch_step.py). What comes after the closure is not
 repeated. Manual optimization is not touched.
 
 Callbacks and hooks are called as often as without us: those around backward once, with the gradients of all samples. What is
@@ -8,14 +8,15 @@ logged in training_step() is the mean over the parts, weighed by their samples. 
 import functools
 import sys
 
-from . import split, split_torch
+from .. import policy
+from . import torch_step
 
 ONCE = {"on_before_backward", "on_after_backward"}
 
 
 def closures(module):
     """lightning.pytorch.loops.optimization.automatic, or the same of pytorch_lightning"""
-    if not split.is_adapting():
+    if not policy.is_adapting():
         return
     kind = module._AutomaticOptimization
     make, inner = kind._make_closure, module.Closure.closure
@@ -34,12 +35,12 @@ def closures(module):
         except Exception:  # no batch, no way back, or not as we know it
             return inner(self, *args, **more)
         try:
-            return split_torch.run(job)
+            return torch_step.run(job)
         finally:  # some optimizers call it several times a step
             self._zero_grad_fn = zero
 
     kind._make_closure, module.Closure.closure = _make_closure, closure
-    split_torch.offer()
+    torch_step.offer()
 
 
 def connectors(module):
@@ -63,7 +64,7 @@ def connectors(module):
     kind._check_and_init_precision = _check_and_init_precision
 
 
-class Batch(split_torch.Job):
+class Batch(torch_step.Job):
     def __init__(self, module, closure, inner, args, more):
         loop, kwargs = closure._antifreeze
         if closure._backward_fn is None or next(iter(kwargs)) != "batch":
@@ -97,7 +98,7 @@ class Batch(split_torch.Job):
             output = self.loop._training_step(kwargs)
         loss = output.closure_loss
         if loss is None:
-            raise split_torch.Refused("training_step() has returned no loss")
+            raise torch_step.Refused("training_step() has returned no loss")
         if not piece.is_trial:
             self.logged.append((piece.weight, self.on_step()))
             self.outputs.append((piece, detached(output.extra)))

@@ -10,8 +10,9 @@ Beside the clock: which phase it is in, what the model takes (with TensorFlow be
 import functools
 import sys
 
-from . import clock, oom
-from .tell import PHASES, tell
+from .. import clock
+from ..tell import PHASES, tell
+from . import oom
 
 _phase = 0
 
@@ -165,8 +166,8 @@ def how_applied(backend):
 
 def trainer(module):
     """keras.src.backend.tensorflow.trainer, .torch.trainer or .jax.trainer: what fit() and train_on_batch() call is made there."""
-    from . import split
-    if not split.is_adapting():
+    from .. import policy
+    if not policy.is_adapting():
         return
     for kind in vars(module).values():
         if isinstance(kind, type) and kind.__module__ == module.__name__ and "make_train_function" in vars(kind):
@@ -175,7 +176,7 @@ def trainer(module):
 
 
 def leave_alone():
-    """Keras' layers are torch's modules, too, where torch is behind it: split_call.py is not to split what we do."""
+    """Keras' layers are torch's modules, too, where torch is behind it: split/torch_loop.py is not to split what we do."""
     kind = getattr(sys.modules.get("keras.src.backend.torch.layer"), "TorchLayer", None)
     if kind is not None:
         call = kind.__call__
@@ -195,13 +196,13 @@ def splitting(inner):
 
 
 def install(model):
-    from . import split_keras
-    split_keras.install(model)
+    from ..split import keras_step
+    keras_step.install(model)
 
 
 def policies(module):
     """keras.src.dtype_policies.dtype_policy: before any layer is made. A policy of the program's own comes later, and counts."""
-    from . import amp
+    from ..split import amp
     if not amp.is_wanted():
         return
     name = sys.modules["keras.src.backend"].backend()
@@ -212,7 +213,7 @@ def policies(module):
 
 def is_worth_tensorflow():
     """As amp.is_worth(), by what TensorFlow knows of its GPUs without waking them."""
-    from . import amp
+    from ..split import amp
     gpus = sys.modules["tensorflow"].config.list_physical_devices("GPU")
     if not gpus:
         return cpu_is_worth(amp)

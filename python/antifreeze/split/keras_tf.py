@@ -5,9 +5,9 @@ for batches of any size, so parts of any size run in the same one.
 """
 import sys
 
-from . import room
-from . import split_keras_share as shares
-from .tell import tell
+from .. import room
+from ..tell import tell
+from . import keras_shares as shares
 
 
 class Meter:
@@ -276,7 +276,7 @@ class Backend(shares.Rules):
     def update(self):
         """Nothing here may fail for want of memory: what is half applied cannot be repeated."""
         if "update" not in self.functions:
-            model, tf = self.model, self.tf
+            model = self.model
 
             def update(gradients, loss, losses, n):
                 model._loss_tracker.update_state(loss, sample_weight=n)

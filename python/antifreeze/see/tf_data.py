@@ -7,7 +7,7 @@ import functools
 import sys
 import weakref
 
-from .tell import tell
+from ..tell import tell
 
 SHARE = 8  # part of the room that tuned buffers may take; tf.data itself takes half of the machine's memory
 LEAST_BYTES = 64 << 20  # below this nothing is gained: a batch or two
@@ -32,8 +32,8 @@ def iterators(module):
 
 def limited(dataset):
     try:
-        from . import room, split
-        if not split.is_adapting() or room.room() == room.ALL or dataset.options().autotune.ram_budget is not None:
+        from .. import policy, room
+        if not policy.is_adapting() or room.room() == room.ALL or dataset.options().autotune.ram_budget is not None:
             return dataset
         options = sys.modules["tensorflow"].data.Options()
         options.autotune.ram_budget = max(LEAST_BYTES, room.room() // SHARE)

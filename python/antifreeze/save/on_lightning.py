@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 
-from . import clock, saving, talk
+from .. import clock, talk
+from . import saving
 
 NAME = "antifreeze.ckpt"
 

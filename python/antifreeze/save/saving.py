@@ -9,7 +9,7 @@ import os
 import sys
 from time import monotonic
 
-from . import clock, talk, tell
+from .. import clock, talk, tell
 
 MEANS = ("own", "autosave", "framework")
 COST = 20  # times what a checkpoint took pass before the next one: saving takes a twentieth of the time at most

@@ -151,12 +151,12 @@ def told(**keys):
     global pending
     keys, pending = {"swallowed": 1, **(pending or {}), **keys} if pending is not None else None, None
     if keys:
-        from . import talk
+        from .. import talk
         talk.event("oom", **{key: keys[key] for key in KEYS if keys.get(key) is not None})
 
 
 def tell(name, value):
-    from . import tell as figures
+    from .. import tell as figures
     figures.tell(name, value)
 
 
@@ -171,7 +171,7 @@ def moment():
 
 
 def step():
-    from . import clock
+    from .. import clock
     return getattr(clock, "count", 0) or None
 
 
@@ -217,7 +217,7 @@ def watch():
     """From now on errors are found that nobody tells us of."""
     import atexit
     atexit.register(ended)
-    from . import clock
+    from .. import clock
     getattr(clock, "turns", []).append(be_heard)
     see_raised()
 
@@ -225,7 +225,7 @@ def watch():
 def be_heard():
     """Who is registered last is called first: at the end of the program we come before the end of the talk with the guard, which
     is registered when that begins."""
-    from . import clock, talk
+    from .. import clock, talk
     if talk._socket:
         import atexit
         atexit.unregister(ended)

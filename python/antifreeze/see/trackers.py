@@ -31,7 +31,8 @@ def found():
         numbers["ram_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     except Exception:
         pass
-    from . import oom, tell
+    from .. import tell
+    from . import oom
     status = ask() or {}
     numbers.update({name: status[name] for name in ("need_bytes", "peak_bytes", "gpu_peak_bytes", "budget_bytes")
                     if isinstance(status.get(name), (int, float))})
@@ -48,7 +49,7 @@ KEPT = ("gpu_allocated_peak_bytes", "splits_count", "micro_count", "zeroed_count
 def ask():
     """How the run stands, in the guard's words; None: it does not answer."""
     try:
-        from . import talk
+        from .. import talk
         if not talk.speaks():
             return None
         import _socket as sockets

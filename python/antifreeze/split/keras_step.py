@@ -11,14 +11,16 @@ Before a model is split for the first time, some samples go through at once and 
 (proof before trust). What moves by itself in a training pass (statistics of a BatchNorm, draws of a Dropout) is seen then, too: such a
 model is split only where the user allows it.
 
-What is a framework's is in split_keras_tf.py and split_keras_torch.py.
+What is a framework's is in split/keras_tf.py and split/keras_torch.py.
 """
 import sys
 from time import perf_counter
 
-from . import oom, room, split, talk
-from .on_keras import size_of
-from .tell import tell
+from .. import policy, room, talk
+from ..see import oom
+from ..tell import tell
+from ..see.on_keras import size_of
+from . import sizing
 
 PROVED_BY = 16  # samples at most: enough to see whether they have to do with one another, and cheap
 EQUAL = {"float32": 1e-3, "float64": 1e-6}  # how far apart gradients may be, of their length. Rounding makes 1e-6 of it in float32
@@ -54,7 +56,7 @@ class Steps:
 
     def is_easy(self):
         """There is far more room than a step needs: Keras' own function is quicker by what a second call takes."""
-        return (self.short and self.ample_bytes is not None and split.splitter.most is None and not split.splitter.lean and
+        return (self.short and self.ample_bytes is not None and sizing.splitter.most is None and not sizing.splitter.lean and
                 room.room() >= self.ample_bytes)
 
     def step(self, batch):
@@ -66,7 +68,7 @@ class Steps:
                 oom.batch = n
                 self.backend.tell_size(batch)
             self.foresee(batch, n)
-            parts = split.splitter.parts(n)
+            parts = sizing.splitter.parts(n)
             if len(parts) > 1 and not self.may_split(batch, parts[0]):
                 return self.leave(batch)
         except Exception as error:  # what we asked the model for was our own idea
@@ -77,7 +79,7 @@ class Steps:
         began, before = perf_counter(), room.room()
         sums, at, count = self.backend.sums(), 0, 0
         while at < n:
-            size = min(split.splitter.parts(n)[0], n - at)
+            size = min(sizing.splitter.parts(n)[0], n - at)
             done = self.attempt(batch, at, size, n)
             if done is None:
                 if not self.halve(batch, size):
@@ -121,7 +123,7 @@ class Steps:
     def halve(self, batch, size):
         """After a part that did not fit. False: it may not be split; then nothing was through before it."""
         try:
-            return self.may_split(batch, (size + 1) // 2) and split.splitter.failed(size)
+            return self.may_split(batch, (size + 1) // 2) and sizing.splitter.failed(size)
         except Exception as error:
             self.give_up(f"it could not be tried out ({type(error).__name__})")
             return False
@@ -130,7 +132,7 @@ class Steps:
         self.made += 1
         size = -(-n // count)
         need = self.forecast.growth(size)
-        split.splitter.fits(size, *((before, max(0, before - need)) if before != room.ALL else ()))
+        sizing.splitter.fits(size, *((before, max(0, before - need)) if before != room.ALL else ()))
         self.tell(size)
         if self.made < ORDINARY or before == room.ALL and not self.backend.is_host():
             return
@@ -156,7 +158,7 @@ class Steps:
         if not self.forecast.is_known():
             self.try_out(batch, n, free)
             free = room.room()
-        size = split.splitter.parts(n)[0]
+        size = sizing.splitter.parts(n)[0]
         fitting = self.forecast.fitting(size, free)
         if fitting >= size or self.trusted is False:
             return
@@ -167,7 +169,7 @@ class Steps:
             return
         if not self.may_split(batch, fitting):
             return
-        split.splitter.most = fitting
+        sizing.splitter.most = fitting
         talk.event("split", f"{size} samples at once would take {megabytes(self.forecast.need(size))}, and {megabytes(free)} are "
                    f"left: from here on {fitting} at once, {n} a step as before", batch=n, micro=fitting)
 
@@ -201,7 +203,7 @@ class Steps:
         """Proves it, once, with as many samples as fit for sure."""
         if self.trusted is None:
             why = self.tried_disproof(batch, min(size, PROVED_BY))
-            self.trusted = why is None or split.is_inexact_allowed() and not self.backend.why_never()
+            self.trusted = why is None or policy.is_inexact_allowed() and not self.backend.why_never()
             if why is not None and self.trusted:
                 talk.event("note", f"the batch is split as --allow-inexact says, although {why}")
             elif why is not None:
@@ -265,7 +267,7 @@ def megabytes(count):
 def install(model):
     """After model.make_train_function(): ours in its place, where the training step is Keras' own."""
     inner = model.train_function
-    if inner is None or isinstance(inner, Steps) or not split.is_adapting():
+    if inner is None or isinstance(inner, Steps) or not policy.is_adapting():
         return
     backend = backend_of(model)
     why = backend if isinstance(backend, str) else backend.why_not()
@@ -275,16 +277,16 @@ def install(model):
             talk.event("refuse", f"the batch can not be split inside a step, because {why}")
         return
     model.train_function = Steps(model, inner, backend)
-    talk.offer(shrink=split.splitter.shrink)
+    talk.offer(shrink=sizing.splitter.shrink)
 
 
 def backend_of(model):
     """One of ours for the backend that Keras has, or why there is none."""
     name = sys.modules["keras.src.backend"].backend()
     if name == "tensorflow":
-        from . import split_keras_tf
-        return split_keras_tf.Backend(model)
+        from . import keras_tf
+        return keras_tf.Backend(model)
     if name == "torch":
-        from . import split_keras_torch
-        return split_keras_torch.Backend(model)
+        from . import keras_torch
+        return keras_torch.Backend(model)
     return f"Keras runs on {name} here, whose steps cannot be repeated"

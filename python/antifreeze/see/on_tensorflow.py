@@ -5,15 +5,16 @@ be part of the outermost function that is being traced, and from then on each ca
 the data that is inside a tf.function itself is one call: one step.
 
 Beside the clock: how often functions are traced anew, how many variables there are, errors that mean out of memory, and what
-tf.data holds (tf_data.py).
+tf.data holds (see/tf_data.py).
 """
 import functools
 import sys
 import threading
 import weakref
 
-from . import clock, oom
-from .tell import tell
+from .. import clock
+from ..tell import tell
+from . import oom
 
 FILES = 4096  # functions by their code; a program has hundreds
 

@@ -3,7 +3,7 @@ the samples: forward, loss, backward. Memory that is not there is an error here 
 """
 import sys
 
-from . import split_keras_share as shares
+from . import keras_shares as shares
 
 
 class Sums:
@@ -49,7 +49,7 @@ class Backend(shares.Rules):
         return int(first.shape[0]) if first is not None and len(first.shape) else 0
 
     def tell_size(self, batch):
-        """torch_memory.py does."""
+        """see/torch_memory.py does."""
 
     def can_slice(self, batch):
         n = self.count(batch)

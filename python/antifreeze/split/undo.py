@@ -25,7 +25,7 @@ class Known:
     def __init__(self, module):
         self.passes = 0  # that were opened
         self.calm = 0  # since the last trouble
-        self.weighing = None  # how parts are weighed, once found (split_torch.py)
+        self.weighing = None  # how parts are weighed, once found (split/torch_step.py)
         self.is_proven = self.is_call_proven = False
         self.proofs = 0  # that went well
         self.rehearsed = 0  # samples of the largest part that was there and back, in calls of a plain loop

@@ -1,0 +1,1 @@
+"""Checkpoints: when the guard asks for one, and where a restarted run goes on."""
