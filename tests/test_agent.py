@@ -109,6 +109,28 @@ class Agent(unittest.TestCase):
         r = self.same(job, env={"PYTHONPATH": place})
         self.assertEqual(r.steps, 31)
 
+    def test_clock_of_the_probe(self):
+        """antifreeze_clock(): where the numbers of this process are; in a child elsewhere, or not yet."""
+        r = HARNESS.play(PYTHON, self.job("""
+            import ctypes, os
+            clock = ctypes.PyDLL(None).antifreeze_clock
+            clock.restype, clock.argtypes = ctypes.c_void_p, ()
+            words = (ctypes.c_uint64 * 2).from_address(clock())
+            words[0] += 3; words[1] += 50
+            assert clock() == ctypes.addressof(words)
+            ctypes.PyDLL(None).antifreeze_step()
+            assert words[0] == 4
+            child = os.fork()
+            if not child:
+                first = clock()
+                kept = bytearray(8 << 20)
+                (ctypes.c_uint64 * 2).from_address(clock())[0] += 9
+                os._exit(0 if first is None and clock() != ctypes.addressof(words) else 1)
+            print(os.waitpid(child, 0)[1])
+            """))
+        self.assertEqual((r.status, r.said), (0, "0\n"))
+        self.assertEqual(sorted((book["steps"], book["wait_ns"]) for book in r.books), [(4, 50), (9, 0)])
+
     def test_kept_out(self):
         """-I, -E and -S keep it out, -P and -s do not."""
         place = self.files(TORCH, "site")

@@ -72,9 +72,9 @@ class Case(unittest.TestCase):
         self.told, self.events = {}, []
         self.tell, self.oom, self.talk = self.part("tell"), self.part("see.oom"), self.part("talk")
         names = []
-        self.tell._find = lambda name: names.append(name.decode()) or len(names) - 1
-        self.tell._put = lambda which, value: self.told.__setitem__(names[which], value)
-        self.tell._looked = True
+        self.probe = self.part("probe")._found
+        self.probe["antifreeze_told"] = lambda name: names.append(name.decode()) or len(names) - 1
+        self.probe["antifreeze_tell"] = lambda which, value: self.told.__setitem__(names[which], value)
         self.talk.event = lambda kind, sentence="", **keys: self.events.append((kind, keys))
 
     @staticmethod
@@ -90,14 +90,13 @@ class Tell(Case):
 
     def test_unknown_name(self):
         asked = []
-        self.tell._find = lambda name: asked.append(name) or -1
+        self.probe["antifreeze_told"] = lambda name: asked.append(name) or -1
         for _ in range(3):
             self.tell.tell("of_tomorrow", 1)
         self.assertEqual((self.told, asked), ({}, [b"of_tomorrow"]))
 
     def test_without_probe(self):
-        self.tell._find = self.tell._put = None
-        self.tell._looked = False
+        self.probe.clear()
         self.tell.tell("batch_count", 1)
         self.assertEqual((self.part("see.inputs").room_bytes(), self.told), (None, {}))
 
@@ -168,7 +167,7 @@ class Errors(Case):
 
     @unittest.skipUnless(hasattr(sys, "monitoring"), "Python before 3.12 does not tell of what is raised")
     def test_raised(self):
-        self.oom.see_raised()
+        self.oom.watch()
         try:
             for _ in range(2):
                 try:
@@ -210,7 +209,7 @@ class Looks(Case):
         self.assertEqual(gate.due_ns, 8007, "a cheap pass does not forgive a dear one")
 
     # b: a batch comes; ^: backward; 0: zero_grad, 2: of the other optimizer; s: step, t: of the other optimizer, in
-    # the same step of the clock; z: zero_grad that leaves zeros
+    # the same step of the clock; z: zero_grad that leaves zeros; u: weights are moved by them
     ACCUMULATIONS = {
         "b0^s b0^s b0^s": 0,
         "b0^ b^ b^ s0": 0,
@@ -228,10 +227,13 @@ class Looks(Case):
         "b0^s 2^t b0^s 2^t": 0,  # GAN
         "b02^^st b02^^st": 0,
         "b^0^ts b^0^ts": 0,  # zeroes one while the other's gradients are there
+        "b0^ b^ s b0^ b0^ s": 1,
+        "b^u0 b^us0 b^u0 b^us0 b^u0 b^us0": 0,  # climbs by a batch, and descends by another (SAM)
     }
 
     def test_accumulation(self):
-        kind = self.part("see.torch_memory").Accumulation
+        memory = self.part("see.torch_memory")
+        kind, memory.weight_of = memory.Accumulation, lambda one: one.weight
 
         class Gradient:
             def __init__(self, is_zero):
@@ -239,21 +241,23 @@ class Looks(Case):
 
         class Optimizer:
             def __init__(self):
-                self.grad = None
+                self.grad, self.weight, self.requires_grad = None, 0, True
                 self.param_groups = [{"params": [self]}]
         for text, lost in self.ACCUMULATIONS.items():
             one, other = Optimizer(), Optimizer()
-            a, step = kind(), 0
+            a, step, waited = kind(), 0, 0
             a.begin(0)
             for act in text:
                 if act == "b":
-                    a.batches += 1
+                    waited += 1
                 elif act == "^":
                     one.grad = other.grad = Gradient(False)
                 elif act in "02z":
                     who = other if act == "2" else one
-                    a.on_zero(who)
+                    a.on_zero(who, waited)
                     who.grad = Gradient(True) if act == "z" else None
+                elif act == "u":
+                    one.weight += 1
                 elif act == "s":
                     a.end(step + 1, step)
                     step += 1

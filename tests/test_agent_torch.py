@@ -124,11 +124,11 @@ for n in range(3):
         r = self.play("""
 import io
 seen = []
-inner = agent("see.on_torch").tell
+inner = agent("tell").tell
 def tell(name, value):
     if name == "phase": seen.append(value)
     inner(name, value)
-agent("see.on_torch").tell = tell
+agent("tell").tell = tell
 model = net(); opt = torch.optim.SGD(model.parameters(), lr=.01)
 data = DataLoader(TensorDataset(x[:64], y[:64]), batch_size=32)
 def train(mode=True):
@@ -160,6 +160,21 @@ for n, (a, b) in enumerate(DataLoader(TensorDataset(x, y), batch_size=256)):
         for text, lost in [("opt.zero_grad()", 12), ("model.zero_grad()", 12), ("opt.zero_grad(set_to_none=False)", 12), ("pass", None)]:
             with self.subTest(text):
                 self.assertEqual(self.play(self.ACCUMULATION % text).told.get("zeroed_count"), lost)
+
+    def test_two_passes(self):
+        """Gradients that moved the weights were used, though they are zeroed: SAM, which many write with .data."""
+        text = """
+model = net(); opt = torch.optim.SGD(model.parameters(), lr=.01)
+for n, (a, b) in enumerate(DataLoader(TensorDataset(x, y), batch_size=256)):
+    loss_of(model, a, b).backward()
+    if n %% 2: opt.step()
+    else:
+        with torch.no_grad():
+            for p in model.parameters(): p%s.add_(p.grad, alpha=.05)
+    opt.zero_grad()
+"""
+        for data in "", ".data":
+            self.assertIsNone(self.play(text % data).told.get("zeroed_count"))
 
     def test_held(self):
         """A graph that is kept after training."""

@@ -138,6 +138,18 @@ if __name__ == "__main__":
     worker.start(); worker.join()  # 9 steps
     print(worker.exitcode)
 """,
+        "processes that are forked": TORCH + """
+import multiprocessing
+model = net(); opt = torch.optim.SGD(model.parameters(), lr=.01)
+def train(n):
+    for _ in range(n): loss = loss_of(model, 0); loss.backward(); opt.step()
+def child(n):
+    train(2); kept = torch.randn(2000, 1000); train(n - 2)  # its book comes after its first steps
+train(4)
+worker = multiprocessing.get_context("fork").Process(target=child, args=(5,))
+worker.start(); worker.join(); train(3)  # 12 steps
+print(worker.exitcode)
+""",
         "a data set that fails": TORCH + """
 class Broken(torch.utils.data.Dataset):
     def __len__(self): return 4
@@ -302,7 +314,10 @@ class Frameworks(unittest.TestCase):
         with_agent = HARNESS.play(PYTHON, text, env=self.env)
         self.assertEqual(spoken(with_agent), spoken(alone), name)
         self.assertEqual(with_agent.status, 0, name)
-        self.assertEqual(with_agent.steps, expected, [(book["program"], book["steps"]) for book in with_agent.books])
+        counts = [book["steps"] for book in with_agent.books]
+        self.assertEqual(with_agent.steps, expected, counts)
+        if name == "processes that are forked":
+            self.assertEqual(sorted(counts)[-2:], [5, 7], "each has its own book")
         return with_agent
 
     def test_steps(self):
@@ -357,23 +372,28 @@ for a, b in data.map(slow): step(a, b)
 
 
 def cost_torch(self):
-    """What a step costs: at most 0.5 % of one that takes a millisecond."""
+    """What a step costs when it is all that is done (bench/agent_cost.py has it in its place): at most 0.5 % of a millisecond."""
     text = TORCH + """
 import sys, time
 clock = sys.modules["_antifreeze.clock"]
 model = net(); opt = torch.optim.SGD(model.parameters(), lr=.01)
 hook = next(iter(sys.modules["torch.optim.optimizer"]._global_optimizer_pre_hooks.values()))
-best = 1e9
+class Rows:
+    def __next__(self): return 1
+clock.time_next(Rows)
+rows, best = Rows(), 1e9
 for _ in range(200):
     began = time.perf_counter_ns()
-    for _ in range(100): hook(opt, (), {}); clock.wait_end(clock.wait_begin())
+    for _ in range(100): next(rows); hook(opt, (), {})
     best = min(best, (time.perf_counter_ns() - began) / 100)
+clock.tell()
+assert clock.count == clock.words[0] == 20000
 print(best)
 """
     r = HARNESS.play(PYTHON, text, env=self.env)
     self.assertEqual(r.status, 0, r.said)
     print(f"a step with a wait costs {float(r.said):.0f} ns", flush=True)
-    self.assertLess(float(r.said), 5000)
+    self.assertLess(float(r.said), 2000)
 
 
 if __name__ == "__main__":

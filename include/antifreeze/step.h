@@ -10,6 +10,12 @@
  * be linked, and without the probe they are NULL. Programs in Python have the same from the agent
  * (docs/agent.md).
  *
+ * For an interpreter, which would spend more on the call than on all else, antifreeze_clock() gives
+ * the address of the two numbers that these functions add to: steps, and nanoseconds of waiting.
+ * They stay there as long as the process lives. NULL: there is nobody to tell, or not yet. The
+ * child of a fork must ask again before it writes. It is also to be called between two steps some
+ * times a second: then the probe looks at malloc, as antifreeze_step() does by itself.
+ *
  * A program may also tell figures of itself, which go into the recording: antifreeze_told() finds
  * the number of a name ("batch_count", "parameters_bytes": docs/agent.md), or -1; telling costs a
  * few nanoseconds. UINT64_MAX: it is not known any more.
@@ -26,6 +32,7 @@ extern "C" {
 
 __attribute__((weak)) void antifreeze_step(void);
 __attribute__((weak)) void antifreeze_wait(uint64_t ns);
+__attribute__((weak)) uint64_t *antifreeze_clock(void);
 
 __attribute__((weak)) int antifreeze_told(const char *name);
 __attribute__((weak)) void antifreeze_tell(int which, uint64_t value);

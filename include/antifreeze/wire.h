@@ -27,7 +27,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define AFZ_BOOK_VERSION 3u
+#define AFZ_BOOK_VERSION 4u
 #define AFZ_BOOK_SOCKET  "ANTIFREEZE_PROBE" /* in the environment: the socket's path */
 
 enum {
@@ -175,8 +175,9 @@ struct afz_book {
         char why[192];      /* what is not seen here, and why; one sentence each, "": all is */
         char python[64];    /* whose stacks are read ("CPython 3.11"); "": none */
 
-        _Atomic uint64_t step;    /* the step clock; 0: before the first */
-        _Atomic uint64_t step_ns; /* when it began, CLOCK_BOOTTIME */
+        /* The step clock. These two follow each other: who counts in the process itself may be
+         * given their address (antifreeze_clock, step.h). */
+        _Atomic uint64_t step;    /* 0: before the first */
         _Atomic uint64_t wait_ns; /* of all steps: what they waited for data, where it is known */
         _Atomic uint64_t inside;  /* threads in the probe just now. Not 0 after a death by SIGSEGV,
                                      SIGBUS or SIGABRT: it may have been us */
@@ -208,9 +209,9 @@ struct afz_book {
 #define AFZ_BOOK_MAGIC                                                                             \
         ((uint64_t)AFZ_BOOK_VERSION << 56 ^ (uint64_t)sizeof(struct afz_book) << 24 ^ 0x6b6f6f62)
 
-/* The room: one page a run, written by the guard at each of its looks and read by all probes, which
- * may not write it. Under --policy adapt it says how many bytes the whole job may still take before
- * it stands at its line; a probe refuses what would cross it (probe/room.c). */
+/* The room: one file a run. Its first page is written by the guard at each of its looks and read by
+ * all probes. Under --policy adapt it says how many bytes the whole job may still take before it
+ * stands at its line; a probe refuses what would cross it (probe/room.c). */
 struct afz_room {
         uint64_t magic;
         _Atomic uint64_t looks;      /* so many were taken; it grows as long as the guard lives */
@@ -218,8 +219,20 @@ struct afz_room {
         _Atomic uint64_t room_bytes; /* to the line; AFZ_ROOM_ALL: nothing is refused */
 };
 
-#define AFZ_ROOM_ALL   UINT64_MAX
-#define AFZ_ROOM_BYTES 4096
+/* What a process was granted and has hardly had time to touch: no look knows of it yet. One each,
+ * in a part of the file that all processes of the job write and the guard never reads. It ends by
+ * itself, so one who dies need not take it back. */
+struct afz_promise {
+        _Atomic uint64_t owner;    /* whose it is, by a number of its own; 0: nobody's */
+        _Atomic uint64_t bytes;    /* so much, */
+        _Atomic uint64_t until_ns; /* and for so long, CLOCK_BOOTTIME */
+};
+
+#define AFZ_ROOM_ALL         UINT64_MAX
+#define AFZ_ROOM_BYTES       4096
+#define AFZ_ROOM_PROMISES    256
+#define AFZ_ROOM_PROMISES_AT 65536 /* where they lie: the largest page there is */
+#define AFZ_ROOM_FILE_BYTES  (AFZ_ROOM_PROMISES_AT + AFZ_ROOM_PROMISES * sizeof(struct afz_promise))
 #define AFZ_ROOM_MAGIC                                                                             \
         ((uint64_t)AFZ_BOOK_VERSION << 56 ^ (uint64_t)sizeof(struct afz_room) << 24 ^ 0x6d6f6f72)
 

@@ -4,53 +4,45 @@ The guard writes the first into a page that the probe reads. The second is measu
 above what it was while so many samples went through. TensorFlow's allocator of large blocks says it itself; else the kernel knows
 the highest mark (VmHWM), which is set back before.
 """
+from . import probe
+
 ALL = (1 << 64) - 1  # room(): nothing is refused
 SPARE = 1.1  # times what was measured: memory is not quite linear in the samples
 SPARE_BYTES = 24 << 20  # and this: what lies around between two looks
 
-_looked = False
-_room = _arm = _trim = None
 
 
-def connect():
-    global _looked, _room, _arm, _trim
-    if not _looked:
-        _looked = True
-        try:
-            import ctypes
-            probe = getattr(ctypes, "PyDLL", ctypes.CDLL)(None)
-            left, arm = probe.antifreeze_room, probe.antifreeze_arm
-            left.argtypes, left.restype = (), ctypes.c_uint64
-            arm.argtypes, arm.restype = (ctypes.c_int,), None
-            _room, _arm = left, arm
-            _trim = probe.malloc_trim  # of the C library, if it is the GNU one
-            _trim.argtypes, _trim.restype = (ctypes.c_size_t,), ctypes.c_int
-        except Exception:  # no ctypes, no probe, or an older one
-            pass
-    return _room is not None
+def _left():
+    return probe.function("antifreeze_room", "c_uint64")
 
 
 def room():
     """Bytes to the line."""
-    return _room() if connect() else ALL
+    left = _left()
+    return left() if left else ALL
 
 
 def trim():
     """What was freed, and the C library keeps for the next time, goes back. It takes milliseconds: not for each step."""
-    if connect() and _trim:
-        _trim(0)
+    trims = probe.function("malloc_trim", "c_int", "c_size_t")  # of the C library, if it is the GNU one
+    if trims and _left():
+        trims(0)
 
 
 class armed:
     """with armed(): threads of a framework, which have no Python in them, can be refused memory, too."""
 
+    @staticmethod
+    def by(count):
+        arm = probe.function("antifreeze_arm", None, "c_int")
+        if arm:
+            arm(count)
+
     def __enter__(self):
-        if connect():
-            _arm(1)
+        self.by(1)
 
     def __exit__(self, *_):
-        if connect():
-            _arm(-1)
+        self.by(-1)
 
 
 def peak_begin():

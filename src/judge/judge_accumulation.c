@@ -12,16 +12,17 @@
  * a scaler skipped, of a batch that was found to be bad, of a measurement between two epochs. These
  * come now and then; what is meant here comes whenever one looks. */
 static const struct {
-        double least, most; /* batches whose gradients were lost for each step. One is also what an
-                               optimizer leaves that goes up before it goes down (SAM): it has used
-                               them. More than the most is a measurement, which makes no steps */
+        double least, most; /* batches whose gradients were lost for each step; those that moved a
+                               weight (SAM) the agent does not count. More than the most is a
+                               measurement, which makes no steps */
         unsigned leaps;     /* of the count that were seen, */
         double same;        /* this part of them like that; */
         double late;        /* and the last not before this part of all steps */
         int64_t steps;      /* in all */
         double sure;
 } rule = {
-        .least = 1.5, /* three batches for a step, and more: few add up two */
+        .least = 0.7, /* two batches for a step, and more; steps are written down a little later
+                         than what was lost */
         .most = 64,
         .leaps = 4,
         .same = 0.8,

@@ -5,12 +5,12 @@ which worker makes which, and all that is random in them stay as they are: a wor
 shows when the first has come; until then few are asked for.
 """
 import os
-from time import perf_counter_ns
+from time import monotonic_ns
+from weakref import WeakSet
 
-from .. import policy, room, tell
+from .. import clock, policy, room, tell
 from . import oom
 
-EVERY_NS = 50_000_000  # between two looks at how many samples a batch has
 LEAST_NS = 1_000_000_000  # between two looks at what a batch holds
 DEEPEST = 4  # lists in lists of a batch
 WIDEST = 4096  # parts of one that are looked at
@@ -19,26 +19,37 @@ ROOM_PART = 4  # of the room that is left, one part in so many may be filled by 
 SHM_PART = 2  # the same of /dev/shm, which holds little else
 SHM = "/dev/shm"
 
-due_ns = 0  # on_batch() need not be called before
-_look_ns = 0  # look() need not
+_look_ns = 0  # look() need not be called before
 _count = 0  # samples that were last told
+_held = WeakSet()  # iterators that ask for few, as it is not known yet how large a batch of theirs is
 
 
-def on_batch(iterator, batch):
-    """A loader has given a batch for training."""
-    global due_ns, _look_ns, _count
+def on_batch(iterator, batch, is_for_training=True):
+    """A loader has given a batch."""
+    global _look_ns
     try:
-        now = perf_counter_ns()
-        due_ns = now + EVERY_NS
-        count = samples_of(batch)
-        if count != _count:
-            _count = oom.batch = count
-            tell.tell("batch_count", count)
-        if now >= _look_ns or getattr(iterator, "_antifreeze_bytes", 0) is None:
-            _look_ns = now + LEAST_NS
-            look(iterator, batch)
+        if iterator in _held:
+            _held.discard(iterator)
+            let_go(iterator, bytes_of(batch))
+            _look_ns = 0
+        if _held:
+            clock.look_ns = 0  # theirs is not to be missed
+        if is_for_training:
+            figures(iterator, batch)
     except Exception:
         pass
+
+
+def figures(iterator, batch):
+    global _look_ns, _count
+    count = samples_of(batch)
+    if count != _count:
+        _count = oom.batch = count
+        tell.tell("batch_count", count)
+    now = monotonic_ns()
+    if now >= _look_ns:
+        _look_ns = now + LEAST_NS
+        look(iterator, batch)
 
 
 def samples_of(batch):
@@ -76,11 +87,7 @@ def look(iterator, batch):
     tell.tell("batch_bytes", size)
     if torch_memory.is_gpu:
         tell.tell("gpu_batch_bytes", size)
-    workers = getattr(iterator, "_num_workers", 0)
-    if getattr(iterator, "_antifreeze_bytes", 0) is None:
-        iterator._antifreeze_bytes = size
-        refill(iterator, most_batches(workers, iterator._prefetch_factor, size, room_bytes(), shm_bytes()))
-    tell.tell("loader_bytes", size * asked_ahead(iterator, workers))
+    tell.tell("loader_bytes", size * asked_ahead(iterator, getattr(iterator, "_num_workers", 0)))
 
 
 def asked_ahead(iterator, workers):
@@ -136,19 +143,23 @@ def hold(iterator):
     """An iterator begins, or begins anew."""
     try:
         size = getattr(iterator, "_antifreeze_bytes", None)
-        iterator._antifreeze_bytes = size
-        workers, prefetch = iterator._num_workers, iterator._prefetch_factor
         if size is None:
-            iterator._antifreeze_most = min(FIRST, workers * prefetch)
+            _held.add(iterator)
+            iterator._antifreeze_most = min(FIRST, iterator._num_workers * iterator._prefetch_factor)
         else:
-            iterator._antifreeze_most = most_batches(workers, prefetch, size, room_bytes(), shm_bytes())
+            iterator._antifreeze_most = most_of(iterator, size)
     except Exception:
         pass
 
 
-def refill(iterator, most):
-    """So many may be asked for from now on."""
-    iterator._antifreeze_most = most
+def most_of(iterator, size):
+    return most_batches(iterator._num_workers, iterator._prefetch_factor, size, room_bytes(), shm_bytes())
+
+
+def let_go(iterator, size):
+    """It is known now: as many may be asked for as there is room for."""
+    iterator._antifreeze_bytes = size
+    iterator._antifreeze_most = most = most_of(iterator, size)
     for _ in range(most - iterator._tasks_outstanding):
         before = iterator._tasks_outstanding
         iterator._try_put_index()

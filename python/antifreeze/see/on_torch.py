@@ -9,14 +9,12 @@ Beside the clock it tells what the memory is for (see/torch_memory.py), which ph
 import functools
 import sys
 
-from .. import clock
-from ..tell import PHASES, tell
+from .. import clock, tell
 from . import oom
 
 OLDEST = (2, 3)  # has torch.compiler.is_compiling(), without which we might get in the way of torch.compile
-LOAD, TRAIN, EVALUATE, SAVE = (PHASES[name] for name in ("load", "train", "evaluate", "save"))
+TRAIN = tell.PHASES["train"]
 
-phase = 0
 _trained = None  # weak reference to the model that is trained
 _trains_in_eval = False  # it is trained though it is set to eval(): then that says nothing
 
@@ -26,13 +24,8 @@ def known_torch():
     return torch if tuple(map(int, torch.__version__.split(".")[:2])) >= OLDEST else None
 
 
-def set_phase(now):
-    global phase
-    before, phase = phase, now
-    tell("phase", now)
-    if before == TRAIN and now == EVALUATE:
-        memory().on_left()
-    return before
+def is_training():
+    return tell.last.get("phase") == TRAIN
 
 
 def memory():
@@ -48,22 +41,21 @@ def optimizers(module):
     start(torch)
     ledger = memory()
 
-    def tick(optimizer, has_closure):
-        if phase != TRAIN:
+    def tick(optimizer, args, kwargs):
+        if not is_training():
             trains(optimizer)
         clock.tick(optimizer)
         if ledger.is_due:
-            ledger.on_step(optimizer, has_closure)
+            ledger.on_step(optimizer, len(args) + len(kwargs) > 1)
 
-    def antifreeze_step(optimizer, args, kwargs):
-        # torch.compile reads this along with step(). Torch's own optimizers break the graph at their start anyway, so another
+    def compiled(optimizer, args, kwargs):
+        # torch.compile reads the hook along with step(). Torch's own optimizers break the graph at their start anyway, so another
         # break costs nothing; one of the program's may be compiled whole, and must stay so: it is not counted.
-        if torch.compiler.is_compiling() and not optimizer.__class__.__module__.startswith("torch.optim."):
-            return
-        tick(optimizer, len(args) + len(kwargs) > 1)
+        if optimizer.__class__.__module__.startswith("torch.optim."):
+            tick(optimizer, args, kwargs)
 
     tick._torchdynamo_disable = True  # as torch.compiler.disable() does it, which would import half of torch
-    module.register_optimizer_step_pre_hook(antifreeze_step)
+    module.register_optimizer_step_pre_hook(clock.ticking(torch, compiled, tick))
     zeroed(module.Optimizer, torch)
 
 
@@ -71,14 +63,14 @@ def start(torch):
     """With the first of torch's modules that is there."""
     memory().start(torch)
     oom.watch()
-    if phase == 0:
-        set_phase(LOAD)
+    if not tell.last.get("phase"):
+        tell.phase("load")
 
 
 def trains(optimizer):
     """Training begins, or goes on after something else."""
     global _trained, _trains_in_eval
-    set_phase(TRAIN)
+    tell.phase("train")
     try:
         if _trained is None or _trained() is None:
             root = memory().root_of(optimizer)
@@ -110,7 +102,7 @@ def zeroed(kind, torch):
     def zero_grad(self, *args, **kwargs):
         if not torch.compiler.is_compiling():
             try:
-                on_zero(self)
+                on_zero(self, clock.waited)
             except Exception:
                 pass
         return inner(self, *args, **kwargs)
@@ -190,11 +182,11 @@ def serialization(module):
 
     @functools.wraps(inner)
     def save(*args, **kwargs):
-        before = set_phase(SAVE)
+        before = tell.phase("save")
         try:
             return inner(*args, **kwargs)
         finally:
-            set_phase(before)
+            tell.phase(before)
 
     module.save = save
     if getattr(torch, "save", None) is inner:
@@ -222,34 +214,23 @@ def loaders(module):
         clock.time_next(module._BaseDataLoaderIter)
         return
     from . import inputs
-    accumulation = memory().accumulation
-    kind, loader = module._BaseDataLoaderIter, module.DataLoader
-    following, begins = kind.__next__, loader.__iter__
-
-    @functools.wraps(following)
-    def __next__(self):
-        began = clock.wait_begin()
-        try:
-            batch = following(self)
-        finally:
-            clock.wait_end(began)
-        accumulation.batches += 1
-        if began >= inputs.due_ns:
-            on_batch(self, batch)
-        return batch
+    loader = module.DataLoader
+    begins = loader.__iter__
 
     def on_batch(iterator, batch):
-        if not is_evaluating(torch):
-            inputs.on_batch(iterator, batch)
-        elif phase == TRAIN:
-            set_phase(EVALUATE)
+        is_for_training = not is_evaluating(torch)
+        if not is_for_training and is_training():
+            tell.phase("evaluate")
+            memory().on_left()
+        inputs.on_batch(iterator, batch, is_for_training)
 
     @functools.wraps(begins)
     def __iter__(self):
-        inputs.due_ns = 0
+        clock.look_ns = 0
         return begins(self)
 
-    kind.__next__, loader.__iter__ = __next__, __iter__
+    clock.time_next(module._BaseDataLoaderIter, on_batch)
+    loader.__iter__ = __iter__
     inputs.clamped(module._MultiProcessingDataLoaderIter)
 
 

@@ -19,6 +19,7 @@ SHARE = 1000  # at most one part in so many of the time goes into walks
 SCAN_NS = 60_000_000  # what a look at all objects of a program takes
 FULL_STEPS = 3  # in which one walks in any case: an optimizer makes its state in the first, and activations are seen in the next
 FEW = 8
+SOME = 1 << 16  # numbers of a weight that are looked at
 DEEPEST = 4  # lists in lists of an optimizer's state or a batch
 
 HOST, GPU = "", "gpu_"
@@ -36,13 +37,13 @@ class Gate:
 
 class Accumulation:
     """Finds gradients that were thrown away between two steps: the same optimizer or model zeroes for the second time before a
-    step, there were gradients again, and they came of another batch. An attack on the inputs (adversarial training) throws
-    gradients away, too, but within one batch; and with several optimizers each has its own turn (GANs).
+    step, there were gradients again, they came of another batch, and nobody has used them: no weight is another than before. An
+    attack on the inputs (adversarial training) throws gradients away, too, but within one batch; with several optimizers each
+    has its own turn (GANs); and who climbs before the descent (SAM) has moved the weights by them.
 
     It looks on from one step to the next, now and then, and takes the steps in between for the same."""
 
     def __init__(self):
-        self.batches = 0  # that loaders gave
         self.lost_count = 0  # micro-batches, in all
         self.rate = 0  # the same of one step, when it last looked
         self.begin(0)
@@ -52,12 +53,15 @@ class Accumulation:
         self.is_open = True
         self.step = step  # from which on it looks
         self.thrown = 0
-        self.zeroed = {}  # who has zeroed, by id: after how many batches
+        self.zeroed = {}  # who has zeroed, by id: when, and what the weight was then
 
-    def on_zero(self, who):
-        seen = self.zeroed.get(id(who))
-        self.zeroed[id(who)] = self.batches
-        if seen is not None and (self.batches > seen or not self.batches) and has_gradients(who):
+    def on_zero(self, who, waited):
+        """waited: what loaders have taken for batches up to now. That is more after each, and 0 where there is none."""
+        before, weight = self.zeroed.get(id(who), (None, None))
+        gradient, now = gradient_of(who)
+        self.zeroed[id(who)] = (waited, now)
+        is_another_batch = before is not None and (waited > before or not waited)
+        if is_another_batch and gradient is not None and now == weight and bool(gradient.any()):
             self.thrown += 1
 
     def end(self, step, before):
@@ -68,12 +72,21 @@ class Accumulation:
         return self.rate > 0
 
 
-def has_gradients(who):
-    """Of an optimizer or a model. Some of its first parameters may be frozen; and what was zeroed may be there, with zeros."""
+def gradient_of(who):
+    """Of an optimizer or a model: the gradient of one of its first parameters, which may be zeros or None, and what that weight
+    is now. Some of the first may be frozen."""
     groups = getattr(who, "param_groups", None)
     parameters = groups[0]["params"][:FEW] if groups else [one for one, _ in zip(who.parameters(), range(FEW))]
-    gradient = next((one.grad for one in parameters if one.grad is not None), None)
-    return gradient is not None and bool(gradient.any())
+    one = next((one for one in parameters if one.grad is not None), None)
+    if one is None:
+        one = next((one for one in parameters if one.requires_grad), None)
+    return (one.grad, weight_of(one)) if one is not None else (None, None)
+
+
+def weight_of(parameter):
+    """What is another when it was changed. Its version is, by torch's rules; but many write to .data, which leaves it alone."""
+    flat = parameter.detach().reshape(-1)
+    return id(parameter), parameter._version, float(flat[::1 + len(flat) // SOME].sum())
 
 
 class Models:
@@ -170,6 +183,8 @@ def on_step(optimizer=None, has_closure=False):
         pass
     gate.close(began, perf_counter_ns())
     is_due = accumulation.is_open or walks < FULL_STEPS
+    if is_due:
+        clock.due_ns = 0
 
 
 def on_end():
@@ -404,6 +419,11 @@ def on_cuda():
         pass
     try:
         cap(_torch.cuda.current_device())
+    except Exception:
+        pass
+    try:
+        from . import cuda_sites
+        cuda_sites.start(_torch)
     except Exception:
         pass
 
