@@ -6,6 +6,7 @@ usage: test_agent_keras.py ANTIFREEZE KEEPER PROBE AGENT_FOLDER BACKEND
 BACKEND: tensorflow or torch. The guard is a socket of the test's own that writes down what it hears, but for the last ones, in which
 the real one holds a job whose batch is too large for its budget. ONLY=word in the environment plays the tests with that word.
 """
+import contextlib
 import json
 import math
 import os
@@ -24,6 +25,7 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREA
          "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 ADAPT = {**QUIET, "ANTIFREEZE_POLICY": "adapt"}
 ANTIFREEZE = HARNESS = PYTHON = BACKEND = None
+WHOLE = {}  # what programs take without a limit
 NEAR = 2e-5  # how far figures may be apart after some steps, of themselves: parts are added up in another order
 
 KERAS = """
@@ -105,6 +107,31 @@ class Guard(test_agent_torch.Guard):
                 continue
 
 
+@contextlib.contextmanager
+def cgroup(limit_bytes):
+    """A function that puts the process that calls it into a cgroup (v1) of so much memory. None where there is none to be made."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        own = re.search(r"^\d+:(?:\S*,)?memory(?:,\S*)?:(.*)$", file.read(), re.M)
+    path = f"/sys/fs/cgroup/memory{own[1].rstrip('/') if own else ''}/antifreeze-test-{os.getpid()}"
+    try:
+        os.mkdir(path)
+    except OSError:
+        yield None
+        return
+    try:
+        for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):
+            if os.path.exists(f"{path}/{name}"):
+                put(f"{path}/{name}", limit_bytes)
+        yield lambda: put(path + "/cgroup.procs", os.getpid())
+    finally:
+        os.rmdir(path)
+
+
+def put(path, value):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(str(value))
+
+
 def lines(ended):
     return {row["name"]: row for row in (json.loads(line) for line in ended.said.splitlines() if line.startswith('{"name"'))}
 
@@ -180,6 +207,72 @@ print(seen[3:])
         self.assertTrue(is_near(lines(r)["late"]["history"]["loss"][-1], lines(alone)["late"]["history"]["loss"][-1]))
         self.assertIn("(0, 16), (16, 16), (32, 16), (32, 8), (40, 8), (48, 8), (56, 8)", r.said)
 
+    def test_built_by_a_batch_that_does_not_fit(self):
+        """fit() builds a model by its first batch; where that does not fit some samples do, and the weights are the same."""
+        if BACKEND != "torch":
+            self.skipTest("TensorFlow builds it with the function")
+        text = KERAS + """
+class Heavy(L.Layer):
+    def call(self, x):
+        if x.shape[0] > 20 and os.environ.get("MOST"): raise MemoryError("no room")
+        return x
+made = keras.Sequential([Heavy(), L.Flatten(), L.Dense(32, "tanh"), L.Dense(10)])
+made.compile("adam", entropy(), metrics=["accuracy"])
+play("built", made, images, labels)
+"""
+        alone, r = lines(self.alone(text))["built"], self.play(text, MOST="20")
+        self.assertEqual(lines(r)["built"]["calls"], alone["calls"])
+        for a, b in zip(lines(r)["built"]["history"]["loss"], alone["history"]["loss"]):
+            self.assertTrue(is_near(a, b), (a, b))
+
+    def test_the_batch_is_let_go(self):
+        """What is made for the first batch keeps nothing of it."""
+        r = self.play(KERAS + """
+import gc, weakref
+kind = agent("split.keras_tf" if keras.backend.backend() == "tensorflow" else "split.keras_torch").Backend
+inner, seen = kind.take, []
+def take(self, iterator):
+    for batch in inner(self, iterator):
+        seen.extend(weakref.ref(leaf) for leaf in batch[1] if leaf is not None)
+        yield batch
+kind.take = take
+def spread(y, z): return keras.ops.max(z) - keras.ops.min(z)
+agent("split.sizing").splitter.most = 16
+for metrics in (["accuracy"], [spread]):
+    model(*convolution(), metrics=metrics).fit(images, labels, batch_size=64, epochs=1, verbose=0, sample_weight=weights)
+gc.collect()
+print("seen", len(seen), "alive", sum(one() is not None for one in seen))
+""")
+        self.assertIn("seen 24 alive 0", r.said)
+
+    def test_files_are_whole(self):
+        """A file that Keras writes over has its name when it is whole; until then the one before has it."""
+        r = self.play(KERAS + """
+from pathlib import Path
+saving = agent("save.saving")
+made, inner, seen = model(*convolution()), saving.sync, []
+for name, save in (("it.weights.h5", made.save_weights), ("it.keras", made.save)):
+    save(name)
+    before = Path(name).read_bytes()
+    made.fit(images, labels, verbose=0)
+    def sync(path): raise KeyboardInterrupt()
+    saving.sync = sync
+    try: save(name)
+    except KeyboardInterrupt: seen.append(Path(name).read_bytes() == before)
+    saving.sync = inner
+    seen.append(not [one for one in os.listdir(".") if "part" in one])
+    save(name)
+    seen.append(Path(name).read_bytes() != before)
+made.load_weights("it.weights.h5"); keras.models.load_model("it.keras")
+def all_of(): return [v.numpy().tolist() for v in made.variables + made.optimizer.variables]
+other = model(L.Conv2D(6, 3, activation="relu"), L.Flatten(), L.Dense(7)); other.save_weights("latest.weights.h5")
+Path("training_metadata.json").write_text('{"epoch": 2, "done": 1}')
+before = all_of(); agent("save.on_keras").restore(made, "."); seen.append(all_of() == before)
+print(seen)
+""")
+        self.assertIn(str([True] * 7), r.said)
+        self.assertTrue(any("does not load" in line for line in r.guard.lines), "what does not load is as if it were not there")
+
     def test_inexact(self):
         """Named, and refused unless it is asked for."""
         text = KERAS + """
@@ -236,10 +329,10 @@ except MemoryError as error: print("caught", error)
     def test_phases_and_model(self):
         r = self.play(KERAS + """
 seen = []
-module = agent("see.on_keras")
+module = agent("tell")
 inner = module.tell
 def tell(name, value):
-    if name == "phase": seen.append(value)
+    if name == "phase" and seen[-1:] != [value]: seen.append(value)
     inner(name, value)
 module.tell = tell
 made = model(*convolution())
@@ -254,75 +347,110 @@ print(seen)
             self.assertGreaterEqual(r.told["optimizer_bytes"], 2 * weights)
 
     def test_mixed_precision(self):
+        """Where the processor computes in bfloat16, what is kept of a pass is half; elsewhere a word, and nothing else."""
         text = KERAS + """
-print("policy", keras.config.dtype_policy().name)
+def kept(key): return next(int(line.split()[1]) >> 10 for line in open("/proc/self/status") if line.startswith(key))
+made = model(L.Conv2D(16, 3, padding="same", activation="relu"), L.MaxPooling2D(4), L.Flatten(), L.Dense(10, dtype="float32"), shape=(64, 64, 3))
+before = kept("VmRSS")
+loss = made.fit(rng.random((512, 64, 64, 3), "float32"), rng.integers(0, 10, 512), batch_size=512, epochs=2, verbose=0).history["loss"]
+print(json.dumps({"name": "amp", "policy": keras.config.dtype_policy().name, "taken": kept("VmHWM") - before, "loss": loss}))
 keras.config.set_dtype_policy("float32")
 print("own", model(L.Dense(3), shape=(4,)).compute_dtype)
 """
-        r = self.play(text, ANTIFREEZE_AMP="1")
+        # An older processor, in the file that is read instead: before Keras is there, which is when it is asked.
+        old = text.replace("import numpy as np, keras\n", """
+open("cpuinfo", "w").write("flags : fpu sse2 avx2 avx512f\\n")
+sys.meta_path.insert(0, type("Old", (), {"find_spec": staticmethod(lambda name, *_: old(name))})())
+def old(name):
+    if name == "keras.src.dtype_policies.dtype_policy":
+        __import__("_antifreeze.split.amp", fromlist=["amp"]).cpu_flags.__defaults__ = ("cpuinfo",)
+import numpy as np, keras
+""", 1)
+        onednn = {"TF_ENABLE_ONEDNN_OPTS": "1"}
+        plain = self.play(text, **onednn)
+        refused = self.play(old, ANTIFREEZE_AMP="1", **onednn)
+        self.assertEqual(lines(refused)["amp"]["policy"], "float32")
+        self.assertEqual(lines(refused)["amp"]["loss"], lines(plain)["amp"]["loss"])
+        self.assertTrue(any(line.startswith("event refuse") and "--amp: this processor" in line for line in refused.guard.lines))
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-            gains = re.search(r"avx512_bf16|amx_bf16|\bbf16\b", file.read()) is not None
-        self.assertIn("policy mixed_bfloat16" if gains else "policy float32", r.said)
+            if not re.search(r"avx512_bf16|amx_bf16|\bbf16\b", file.read()):
+                return
+        r = self.play(text, ANTIFREEZE_AMP="1", **onednn)
+        row, whole = lines(r)["amp"], lines(plain)["amp"]
+        self.assertEqual((whole["policy"], row["policy"]), ("float32", "mixed_bfloat16"))
         self.assertIn("own float32", r.said)
-        self.assertTrue(any(line.startswith("event note" if gains else "event refuse") and "--amp" in line for line in r.guard.lines))
-        self.assertIn("policy float32", self.play(text).said)
+        print(f"{BACKEND}: {whole['taken']} MB in float32, {row['taken']} MB in bfloat16", flush=True)
+        self.assertLess(row["taken"], .75 * whole["taken"])
+        self.assertLess(abs(row["loss"][-1] - whole["loss"][-1]), .05)
+        notes = [line for line in r.guard.lines if line.startswith("event note") and "--amp" in line]
+        a_sample = (64 * 64 * 16 + 16 * 16 * 16 * 2) * 2 / 1e6  # convolution, pooling, flat
+        self.assertIn(f"takes {a_sample:.3g} MB a sample instead of {2 * a_sample:.3g}", notes[1])
 
     # ---- with memory that is really short ----
 
     def memory(self, kind):
         return KERAS + f"kind = {kind!r}\n" + """
 if kind == "cnn":
-    x, y = rng.random((576, 64, 64, 3), "float32"), rng.integers(0, 10, 576)
-    made = model(L.Conv2D(32, 3, padding="same", activation="relu"), L.Conv2D(32, 3, padding="same", activation="relu"), L.MaxPooling2D(),
-                 L.Conv2D(32, 3, padding="same", activation="relu"), L.GlobalAveragePooling2D(), L.Dense(10), shape=(64, 64, 3), metrics=["accuracy"])
-    size = 384
+    size = 1024
+    x, y = rng.integers(0, 255, (1280, 96, 96, 3), "uint8"), rng.integers(0, 10, 1280)
+    made = model(L.Rescaling(1 / 255), L.Conv2D(16, 3, padding="same", activation="relu"), L.MaxPooling2D(4), L.Conv2D(16, 3, activation="relu"),
+                 L.MaxPooling2D(), L.Flatten(), L.Dense(32, "relu"), L.Dense(10), shape=(96, 96, 3), metrics=["accuracy"])
 else:
-    x, y = rng.random((12288, 64), "float32"), rng.integers(0, 10, 12288)
-    made = model(*[L.Dense(512, "gelu") for _ in range(10)], L.Dense(10), shape=(64,), metrics=["accuracy"])
-    size = 8192
-history = made.fit(x, y, batch_size=size, epochs=2, verbose=0).history["loss"]
+    size = 32768
+    x, y = rng.random((40960, 64), "float32"), rng.integers(0, 10, 40960)
+    made = model(*[L.Dense(256, "gelu") for _ in range(10)], L.Dense(10), shape=(64,), metrics=["accuracy"])
+history = made.fit(x, y, batch_size=size, epochs=2, verbose=0, validation_data=(x[:size], y[:size])).history
 def kept(key): return next(int(line.split()[1]) >> 10 for line in open("/proc/self/status") if line.startswith(key))
-print(json.dumps({"name": kind, "loss": [float(v).hex() for v in history], "steps": int(made.optimizer.iterations.numpy()), "peak": kept("VmHWM")}))
+print(json.dumps({"name": kind, "loss": [float(v).hex() for v in history["loss"] + history["val_loss"]],
+                  "steps": int(made.optimizer.iterations.numpy()), "peak": kept("VmHWM") - kept("RssFile"), "file": kept("RssFile")}))
 """
+
+    def whole(self, kind, onednn):
+        """What it takes with all the memory that it wants, in MB, and its losses. Once."""
+        key = kind, onednn
+        if key not in WHOLE:
+            WHOLE[key] = lines(HARNESS.play(PYTHON, self.memory(kind), env={**QUIET, "KERAS_BACKEND": BACKEND, "TF_ENABLE_ONEDNN_OPTS": onednn},
+                                            agent=False))[kind]
+        return WHOLE[key]
 
     def test_under_a_line(self):
         """A line far below what the batch takes, with and without oneDNN: both of TensorFlow's allocators."""
-        for kind in ("cnn", "mlp"):
-            for onednn in ("0", "1") if BACKEND == "tensorflow" else ("0",):
-                with self.subTest(kind, onednn=onednn):
-                    text = self.memory(kind)
-                    whole = lines(HARNESS.play(PYTHON, text, env={**QUIET, "KERAS_BACKEND": BACKEND, "TF_ENABLE_ONEDNN_OPTS": onednn},
-                                               agent=False))[kind]
-                    r = self.play(text, line_bytes=800 << 20, TF_ENABLE_ONEDNN_OPTS=onednn)
-                    parts = lines(r)[kind]
-                    print(f"{BACKEND} {kind} oneDNN={onednn}: {whole['peak']} MB whole, {parts['peak']} MB under a line of 800 MB, "
-                          f"{r.told['micro_count']} samples at once", flush=True)
-                    self.assertEqual(parts["steps"], whole["steps"])
-                    self.assertTrue(all(map(is_near, parts["loss"], whole["loss"])), (parts, whole))
-                    self.assertGreater(whole["peak"], 1000)
-                    self.assertGreater(r.told["splits_count"], 0)
+        for kind, onednn, part in (("cnn", "1", 3), ("mlp", "0", 2)):
+            with self.subTest(kind, onednn=onednn):
+                whole = self.whole(kind, onednn)
+                line = whole["peak"] // part + whole["file"]  # all of a process counts here, files too
+                r = self.play(self.memory(kind), line_bytes=line << 20, TF_ENABLE_ONEDNN_OPTS=onednn)
+                parts = lines(r)[kind]
+                print(f"{BACKEND} {kind} oneDNN={onednn}: {whole['peak']} MB whole, {parts['peak']} MB under a line of {line} MB, "
+                      f"{r.told['micro_count']} samples at once", flush=True)
+                self.assertEqual(parts["steps"], whole["steps"])
+                self.assertTrue(all(map(is_near, parts["loss"], whole["loss"])), (parts, whole))
+                self.assertGreater(r.told["splits_count"], 0)
 
     def test_the_guard(self):
-        """Under `protect` the job dies; under `adapt` it comes to its end, with the same losses."""
-        for kind in ("cnn", "mlp"):
-            with self.subTest(kind), tempfile.TemporaryDirectory() as folder:
-                text, path = self.memory(kind), folder + "/job.py"
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(text)
-                whole = lines(HARNESS.play(PYTHON, text, env={**QUIET, "KERAS_BACKEND": BACKEND}, agent=False))[kind]
-                ended = {}
-                for policy in ("protect", "adapt"):
-                    ended[policy] = subprocess.run(
-                        [ANTIFREEZE, "run", "--run-dir", f"{folder}/{policy}", "--policy", policy, "--budget", "850M", "--", PYTHON, path],
-                        env={**HARNESS.environment(QUIET), "KERAS_BACKEND": BACKEND, "HOME": folder}, cwd=folder, text=True, timeout=900,
-                        capture_output=True, stdin=subprocess.DEVNULL, check=False)
-                self.assertEqual(ended["protect"].returncode, 75, ended["protect"].stderr)
-                self.assertEqual(ended["adapt"].returncode, 0, ended["adapt"].stderr)
-                row = json.loads(next(line for line in ended["adapt"].stdout.splitlines() if line.startswith('{"name"')))
-                print(f"{BACKEND} {kind}: {whole['peak']} MB whole, {row['peak']} MB of 850 under adapt", flush=True)
-                self.assertEqual(row["steps"], whole["steps"])
-                self.assertTrue(all(map(is_near, row["loss"], whole["loss"])), (row, whole))
+        """A CNN that needs three times its budget. Under `protect` it dies, and in a cgroup without us, too; under `adapt` it comes to
+        its end, with the same losses."""
+        whole = self.whole("cnn", "1")
+        budget = whole["peak"] // 3
+        with tempfile.TemporaryDirectory() as folder:
+            path, env = folder + "/job.py", {**HARNESS.environment(QUIET), "KERAS_BACKEND": BACKEND, "HOME": folder, "TF_ENABLE_ONEDNN_OPTS": "1"}
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.memory("cnn"))
 
+            def ended(*command, **more):
+                return subprocess.run([*command, PYTHON, path], env=env, cwd=folder, text=True, timeout=900, capture_output=True,
+                                      stdin=subprocess.DEVNULL, check=False, **more)
+
+            for policy, status in (("protect", 75), ("adapt", 0)):
+                r = ended(ANTIFREEZE, "run", "--run-dir", f"{folder}/{policy}", "--policy", policy, "--budget", f"{budget}M", "--")
+                self.assertEqual(r.returncode, status, r.stderr)
+            row = json.loads(next(line for line in r.stdout.splitlines() if line.startswith('{"name"')))
+            print(f"{BACKEND}: {whole['peak']} MB whole, {row['peak']} MB of {budget} under adapt", flush=True)
+            self.assertEqual(row["steps"], whole["steps"])
+            self.assertTrue(all(map(is_near, row["loss"], whole["loss"])), (row, whole))
+            with cgroup(budget << 20) as enter:
+                if enter:
+                    self.assertEqual(ended(preexec_fn=enter).returncode, -9, "killed by the kernel")
 
 class TensorFlow(unittest.TestCase):
     """Without Keras' fit()."""
@@ -342,8 +470,34 @@ for n, (x, y) in enumerate(data):
         optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
     kept.append(step); step(x); kept.append(tf.Variable(1.))
 """)
+        self.assertEqual(r.steps, 13)
         self.assertEqual(r.told["retraces_count"], 12, "a function that is made anew for each of 13 steps")
         self.assertGreaterEqual(r.told["variables_count"], 14)
+
+    def test_traced_anew(self):
+        """What is made of it: a function in the loop is told as the leak that it is."""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(folder + "/job.py", "w", encoding="utf-8") as file:
+                file.write("""
+import time, tensorflow as tf, keras
+weight, optimizer, kept, began = tf.Variable(tf.zeros((432, 10))), keras.optimizers.SGD(.1), [], time.time()
+while len(kept) < 60 or time.time() < began + 8:
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape: loss = tf.reduce_sum(tf.matmul(x, weight) ** 2)
+        optimizer.apply_gradients([(tape.gradient(loss, weight), weight)])
+    kept.append(step); step(tf.ones((16, 432)))
+print("steps", len(kept))
+""")
+            env = {**HARNESS.environment(QUIET), "HOME": folder}
+            r = subprocess.run([ANTIFREEZE, "run", "--run-dir", folder + "/run", "--", PYTHON, folder + "/job.py"], env=env, cwd=folder,
+                               text=True, timeout=300, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            why = subprocess.run([ANTIFREEZE, "why", folder + "/run"], env=env, text=True, timeout=60, capture_output=True, check=False).stdout
+            self.assertIn("verdict    leak:retrace", why)
+            traced = re.search(r"\((\d+) times in (\d+) steps\)", " ".join(why.split()))
+            self.assertLessEqual(abs(int(traced[1]) - int(traced[2])), 3, why)
+            self.assertLessEqual(int(traced[2]), int(r.stdout.split()[-1]))
 
     def test_nothing_is_held(self):
         """Functions that are gone are gone for us, too: with their graphs, and the weights in them."""

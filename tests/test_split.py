@@ -4,9 +4,11 @@
 usage: test_split.py AGENT_FOLDER
 """
 import collections
+import itertools
 import os
 import sys
 import unittest
+import weakref
 
 
 class Array:
@@ -81,6 +83,18 @@ class Parts(unittest.TestCase):
         h.splitter.parts(8)
         self.assertFalse(h.splitter.shrink())
 
+    def test_the_guard_asks_for_what_was(self):
+        """Between two steps it may ask twice, or after a failure: what it saw was larger than what comes next."""
+        h = Heard()
+        h.splitter.parts(64)
+        h.splitter.failed(64)
+        h.splitter.failed(32)
+        self.assertTrue(h.splitter.shrink())
+        self.assertEqual(h.splitter.parts(64), [16] * 4)
+        self.assertTrue(h.splitter.shrink() and h.splitter.shrink())
+        self.assertEqual(h.splitter.parts(64), [8] * 8)
+        self.assertEqual([keys["micro"] for _, keys in h.events], [32, 16, 8])
+
     def test_counts_steps_in_parts(self):
         h = Heard()
         h.splitter.parts(8)
@@ -90,6 +104,60 @@ class Parts(unittest.TestCase):
             h.splitter.parts(8)
             h.splitter.fits(4)
         self.assertEqual(h.told["splits_count"], 3)
+
+
+class Several(unittest.TestCase):
+    """Models of one process."""
+
+    def setUp(self):
+        sizing._tell, sizing._event = (lambda *_: None), (lambda *_, **__: None)
+        sizing.splitter, sizing._others = sizing.Splitter(), weakref.WeakSet()
+
+    def test_what_does_not_fit_through_one_says_nothing_of_another(self):
+        one, other = sizing.another(), sizing.another()
+        one.parts(16)
+        one.failed(16)
+        self.assertEqual((one.parts(16), other.parts(16)), ([8, 8], [16]))
+        one.fits(8)
+        self.assertEqual(sizing.splitter.splits, 1, "steps are counted together")
+
+    def test_the_guard_asks_all(self):
+        self.assertTrue(sizing.shrink(), "before the first model")
+        one, other = sizing.another(), sizing.another()
+        self.assertEqual(one.parts(16), [8, 8])
+        self.assertTrue(sizing.shrink())
+        self.assertEqual((one.parts(16), other.parts(32)), ([4] * 4, [8] * 4))
+        one.most = other.most = 1
+        one.parts(4), other.parts(4)
+        self.assertFalse(sizing.shrink())
+
+    def test_it_goes_with_its_model(self):
+        one = sizing.another()
+        one.parts(4)
+        del one
+        self.assertEqual(len(sizing._others), 0)
+
+
+class Cuts(unittest.TestCase):
+    def test_another_cut_has_all_samples_once_other_ends_and_nothing_larger(self):
+        for most in range(1, 40):
+            for n in range(most + 1, 3 * most + 4):
+                parts = list(proof.another_cut(n, most))
+                rows = sorted(row for start, stop in parts for row in range(start, stop))
+                self.assertEqual(rows, list(range(n)), (n, most))
+                self.assertLessEqual(max(stop - start for start, stop in parts), max(most, 2))
+                own = set(itertools.accumulate(sizing.even(n, most)))
+                self.assertFalse(own <= {stop for _, stop in parts}, (n, most, parts))
+
+    def test_a_proof_is_due_again_and_again(self):
+        course = torch_step.Course()
+        course.proofs, due = 1, []
+        for course.steps in range(2000):
+            if course.is_due():
+                due.append(course.steps + 1)
+        self.assertEqual(due, [1, 2, 3, 10, 100, 1000])
+        course.proofs = 0
+        self.assertTrue(course.is_due(), "until one went well")
 
 
 class Growing(unittest.TestCase):
@@ -177,5 +245,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     door = sys.modules["_antifreeze"] = type(sys)("_antifreeze")
     door.__path__ = [os.path.dirname(os.path.abspath(sys.argv.pop()))]
-    from _antifreeze.split import cut, sizing
+    from _antifreeze.split import cut, proof, sizing, torch_step
     unittest.main(verbosity=2)

@@ -17,7 +17,7 @@ JOB = """
     loader = torch.utils.data.DataLoader(data, batch_size=8, shuffle=True)
     saved = antifreeze.autosave(model, optimizer, path="state.pt", every=0)
     steps = 0
-    for epoch in range(saved.epoch, 3):
+    for epoch in saved.epochs(3):
         for x, y in antifreeze.steps(loader):
             optimizer.zero_grad()
             torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()

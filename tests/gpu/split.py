@@ -5,7 +5,7 @@ without a budget; with the budget and without us the program dies.
 usage: tests/gpu/split.py [NAME ...]
 
 Without a name all are played: torch (a plain loop, unchanged), micro (the same with antifreeze.micro()), transformers (the Trainer),
-lightning, amp. Needs torch with CUDA, and transformers, accelerate and lightning for theirs, but neither the probe nor the guard.
+lightning, light (one sample alone does not fit), amp. Needs torch with CUDA, and transformers, accelerate and lightning for theirs, but neither the probe nor the guard.
 Each run is a process of its own. Says what it checks; exit 1: one failed.
 """
 import json
@@ -40,7 +40,7 @@ def say(loss): losses.append(float(loss))
 def end(**more):
     from _antifreeze.split import sizing
     json.dump({"losses": losses, "peak": torch.cuda.max_memory_allocated(), "seconds": time.perf_counter() - began, "events": events,
-               "splits": sizing.splitter.splits, "most": sizing.splitter.most, **more}, open(os.environ["RESULT"], "w"))
+               "splits": sizing.splitter.splits, "most": min([one.most for one in sizing._others if one.most], default=None), **more}, open(os.environ["RESULT"], "w"))
 class Net(nn.Module):
     def __init__(self, width=512, layers=6):
         super().__init__()
@@ -166,6 +166,26 @@ def is_shaky(text, free):
     return again is not None and again["losses"] != free["losses"]
 
 
+def light():
+    """One sample takes 2.2 times the budget, as long as all of it is kept for the way back."""
+    print("light", flush=True)
+    text = PROGRAMS["torch"].replace("STEPS, BATCH = 8, 384", "STEPS, BATCH = 4, 2").replace("torch.randn(BATCH, 128, 512", "torch.randn(BATCH, 16384, 512")
+    one = text.replace("STEPS, BATCH = 4, 2", "STEPS, BATCH = 1, 1")
+    (free, said), (alone, _) = play(text, "free"), play(one, "free")
+    if not free or not alone:
+        check("runs without a budget", False, said[-2000:])
+        return
+    budget = int(alone["peak"] / 2.2)
+    check("dies of the budget without us", play(text, "dies", budget)[0] is None)
+    held, said = play(text, "held", budget)
+    check("finishes with us", held is not None, "" if held else said[-3000:])
+    if held:
+        far = max(abs(a / b - 1) for a, b in zip(held["losses"], free["losses"]))
+        check("with the same losses", far <= ROUNDING, f"{far:.1e} apart")
+        check("within the budget", held["peak"] <= budget, f"{held['peak'] / GIB:.2f} of {budget / GIB:.2f} GiB")
+        check("by computing blocks again", any("computed again" in sentence for _, sentence, _ in held["events"]))
+
+
 def amp():
     print("amp", flush=True)
     for name, key, value in (("transformers", "bf16", True), ("lightning", "precision", "bf16-mixed")):
@@ -176,9 +196,9 @@ def amp():
 
 
 def main():
-    names = sys.argv[1:] or [*PROGRAMS, "amp"]
-    for name in names:
-        amp() if name == "amp" else hold(name, PROGRAMS[name])
+    others = {"light": light, "amp": amp}
+    for name in sys.argv[1:] or [*PROGRAMS, *others]:
+        others[name]() if name in others else hold(name, PROGRAMS[name])
     sys.exit(bool(failed))
 
 

@@ -11,10 +11,8 @@ import functools
 import sys
 
 from .. import clock
-from ..tell import PHASES, tell
+from ..tell import PHASES, phase as set_phase, tell
 from . import oom
-
-_phase = 0
 
 
 def callbacks(module):
@@ -38,6 +36,7 @@ def callbacks(module):
         if not getattr(self, "_antifreeze_weighed", False):
             self._antifreeze_weighed = True
             quietly(weigh, self)
+            quietly(tell_saved, self)
         return end(self, batch, logs)
 
     kind.on_train_batch_begin, kind.on_train_batch_end = on_train_batch_begin, on_train_batch_end
@@ -65,22 +64,20 @@ def left(inner):
     @functools.wraps(inner)
     def end(self, *args, **kwargs):
         result = inner(self, *args, **kwargs)
-        before = self.__dict__.get("_antifreeze_phases")
-        set_phase(before.pop() if before else 0)
+        stack = self.__dict__.get("_antifreeze_phases")
+        before = stack.pop() if stack else 0
+        set_phase(0 if before == PHASES["load"] else before)  # what was loaded before it is loaded now
         return result
 
     return end
 
 
-def set_phase(now):
-    global _phase
-    before, _phase = _phase, now
-    tell("phase", now)
-    return before
-
-
 def saving(module):
     """keras.src.saving.saving_lib"""
+    from .. import policy
+    if policy.is_adapting():
+        from ..save import on_keras
+        module.save_model, module.save_weights_only = map(on_keras.whole, (module.save_model, module.save_weights_only))
     for name, phase in (("save_model", "save"), ("save_weights_only", "save"), ("load_model", "load"), ("load_weights_only", "load")):
         inner = getattr(module, name, None)
         if inner:
@@ -114,6 +111,12 @@ def weigh(callbacks):
     if where:
         from . import on_tensorflow
         clock.turns.append(on_tensorflow.gpu_figures())
+
+
+def tell_saved(callbacks):
+    from ..split import amp
+    if amp.is_wanted():
+        amp.tell_saved(callbacks.model)
 
 
 def size_of(variables):
@@ -171,7 +174,11 @@ def trainer(module):
         return
     for kind in vars(module).values():
         if isinstance(kind, type) and kind.__module__ == module.__name__ and "make_train_function" in vars(kind):
-            kind.make_train_function = splitting(kind.make_train_function)
+            kind.make_train_function = splitting(kind.make_train_function, "train")
+            kind.make_test_function = splitting(kind.make_test_function, "test")
+            if module.__name__.endswith(".torch.trainer"):
+                from ..split import keras_torch
+                kind._symbolic_build = keras_torch.building(kind._symbolic_build)
     quietly(leave_alone)
 
 
@@ -185,19 +192,19 @@ def leave_alone():
         kind.__call__ = call
 
 
-def splitting(inner):
+def splitting(inner, which):
     @functools.wraps(inner)
-    def make_train_function(self, *args, **kwargs):
+    def make_function(self, *args, **kwargs):
         result = inner(self, *args, **kwargs)
-        quietly(install, self)
+        quietly(install, self, which)
         return result
 
-    return make_train_function
+    return make_function
 
 
-def install(model):
+def install(model, which):
     from ..split import keras_step
-    keras_step.install(model)
+    keras_step.install(model, which)
 
 
 def policies(module):
@@ -205,30 +212,5 @@ def policies(module):
     from ..split import amp
     if not amp.is_wanted():
         return
-    name = sys.modules["keras.src.backend"].backend()
-    worth = amp.is_worth() if name == "torch" else name == "tensorflow" and is_worth_tensorflow()
-    if worth:
+    if amp.is_worth_keras():
         module.set_dtype_policy("mixed_bfloat16")
-
-
-def is_worth_tensorflow():
-    """As amp.is_worth(), by what TensorFlow knows of its GPUs without waking them."""
-    from ..split import amp
-    gpus = sys.modules["tensorflow"].config.list_physical_devices("GPU")
-    if not gpus:
-        return cpu_is_worth(amp)
-    details = sys.modules["tensorflow"].config.experimental.get_device_details(gpus[0])
-    if details.get("compute_capability", (0, 0))[0] >= amp.AMPERE:
-        amp.say("note", "--amp: computing in bfloat16. What is kept of a pass takes half, weights and optimizer as before")
-        return True
-    amp.say("refuse", "--amp: this GPU does not compute in bfloat16 (Ampere is the first that does), so nothing is changed")
-    return False
-
-
-def cpu_is_worth(amp):
-    if amp.cpu_flags() & set(amp.FLAGS):
-        amp.say("note", "--amp: computing in bfloat16. What is kept of a pass takes half, weights and optimizer as before")
-        return True
-    amp.say("refuse", "--amp: this processor does not compute in bfloat16 (no avx512_bf16, no AMX), it would only be slower: "
-            "nothing is changed")
-    return False

@@ -1,8 +1,8 @@
 """TensorFlow: loops of one's own, and what they wait for tf.data.
 
 Code inside a tf.function is run once, when it is traced, and never again. So an optimizer that is applied there is noted to
-be part of the outermost function that is being traced, and from then on each call of that function is a step. A loop over
-the data that is inside a tf.function itself is one call: one step.
+be part of the outermost function that is being traced, and from then on each call of that function lets it tick: the optimizer,
+not the function, which may be made anew for each step. A loop over the data that is inside a tf.function is one call: one step.
 
 Beside the clock: how often functions are traced anew, how many variables there are, errors that mean out of memory, and what
 tf.data holds (see/tf_data.py).
@@ -18,7 +18,7 @@ from . import oom
 
 FILES = 4096  # functions by their code; a program has hundreds
 
-_stepping = weakref.WeakSet()  # functions that have an optimizer in them
+_stepping = weakref.WeakKeyDictionary()  # functions to the optimizers that are in them
 _here = threading.local()  # .outermost: the function that this thread is in
 _anywhere = []  # the same of any thread: a distribution strategy traces in threads of its own
 _traced = set()  # code of functions that were traced once
@@ -42,10 +42,12 @@ def functions(module):
         finally:
             _here.outermost = None
             _anywhere.remove(self)
-        if self in _stepping:
+        optimizers = _stepping.get(self)
+        if optimizers is not None:
             if oom.pending is not None:  # the program has swallowed it
                 oom.told()
-            clock.tick(self)
+            for optimizer in list(optimizers) or (self,):
+                clock.tick(optimizer)
         return result
 
     kind.__call__ = __call__
@@ -63,7 +65,7 @@ def how_applied():
         if outermost is None and _anywhere:
             outermost = _anywhere[-1]
         if outermost is not None:
-            _stepping.add(outermost)
+            _stepping.setdefault(outermost, weakref.WeakSet()).add(optimizer)
 
     return applied
 

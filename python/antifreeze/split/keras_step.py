@@ -20,7 +20,7 @@ from .. import policy, room, talk
 from ..see import oom
 from ..tell import tell
 from ..see.on_keras import size_of
-from . import sizing
+from . import keras_shares as shares, sizing
 
 PROVED_BY = 16  # samples at most: enough to see whether they have to do with one another, and cheap
 EQUAL = {"float32": 1e-3, "float64": 1e-6}  # how far apart gradients may be, of their length. Rounding makes 1e-6 of it in float32
@@ -28,6 +28,7 @@ EQUAL_HALF = 5e-2  # the same where a model computes in 16 bits
 AMPLE = 2  # times what a step needs, and
 AMPLE_BYTES = 256 << 20  # this much: then it is not held up by looking after it
 SHORT_S = 0.2  # a step for which our three calls instead of one (up to 1 ms) are more than half a percent
+COMING = 2  # batches that room is left for, beside the one that is there
 ORDINARY = 3  # steps are made by us first, to see what they need
 
 
@@ -35,7 +36,7 @@ class Steps:
     """model.train_function, and what is known of that model."""
 
     def __init__(self, model, inner, backend):
-        """inner: Keras' own function. backend: of this model, by split_keras_tf or _torch."""
+        """inner: Keras' own function. backend: of this model, by keras_tf or keras_torch."""
         self.model, self.inner, self.backend = model, inner, backend
         self.trusted = None  # None: not proved yet
         self.is_out = False  # we have given up: Keras' own function does it all
@@ -77,7 +78,7 @@ class Steps:
 
     def make(self, batch, n):
         began, before = perf_counter(), room.room()
-        sums, at, count = self.backend.sums(), 0, 0
+        sums, at, count = shares.Sums(), 0, 0
         while at < n:
             size = min(sizing.splitter.parts(n)[0], n - at)
             done = self.attempt(batch, at, size, n)
@@ -152,18 +153,17 @@ class Steps:
     def foresee(self, batch, n):
         """Makes the parts small enough for the room that there is, before anything is refused: not all that a framework allocates
         can be refused without harm. What a sample needs is tried out with a few."""
-        free = room.room()
-        if free == room.ALL or not self.backend.is_host():
+        if room.room() == room.ALL or not self.backend.is_host():
             return
         if not self.forecast.is_known():
-            self.try_out(batch, n, free)
-            free = room.room()
+            self.try_out(batch, n, self.left(batch))
+        free = self.left(batch)
         size = sizing.splitter.parts(n)[0]
         fitting = self.forecast.fitting(size, free)
         if fitting >= size or self.trusted is False:
             return
         room.trim()
-        free = room.room()
+        free = self.left(batch)
         fitting = self.forecast.fitting(size, free)
         if fitting >= size:
             return
@@ -172,6 +172,11 @@ class Steps:
         sizing.splitter.most = fitting
         talk.event("split", f"{size} samples at once would take {megabytes(self.forecast.need(size))}, and {megabytes(free)} are "
                    f"left: from here on {fitting} at once, {n} a step as before", batch=n, micro=fitting)
+
+    def left(self, batch):
+        """The room for a step: the next batches come while it is made, and are copied on the way."""
+        free = room.room()
+        return free - min(free // 4, COMING * self.backend.size(batch))
 
     def try_out(self, batch, n, free):
         """Some samples go through and nothing is kept of it. The first time is left out: it makes the function itself."""
@@ -228,12 +233,12 @@ class Steps:
         if size < 2:
             return "it cannot be seen whether samples have to do with one another: only one fits at once"
         kept = self.backend.keep()
-        whole, moved = self.backend.sums(), []
+        whole, moved = shares.Sums(), []
         try:
             self.backend.add(whole, batch, 0, size, self.backend.gradients(batch, 0, size, size), is_trial=True)
             moved = self.backend.moved(kept)
             self.backend.put_back(kept)
-            halves, middle = self.backend.sums(), size // 2
+            halves, middle = shares.Sums(), size // 2
             for at, to in ((0, middle), (middle, size)):
                 self.backend.add(halves, batch, at, to - at, self.backend.gradients(batch, at, to - at, size), is_trial=True)
         finally:
@@ -260,16 +265,44 @@ class Steps:
             talk.event("refuse", f"the batch is not split, because {why}")
 
 
+class Looks:
+    """model.test_function. What is trained on in parts is evaluated in parts, too, each as a batch of its own: it writes nothing but
+    metrics, and means by the number of samples are the same."""
+
+    def __init__(self, model, inner, backend):
+        self.model, self.inner, self.backend = model, inner, backend
+
+    def __call__(self, iterator):
+        most, logs = sizing.splitter.most, None
+        if most is None or not self.may_split():
+            return self.inner(iterator)
+        for batch in self.backend.take(iterator):
+            n, at = self.backend.count(batch), 0
+            for size in sizing.even(n, most) if n > most and self.backend.can_slice(batch) else [n]:
+                logs = self.inner([batch[0] if size == n else self.backend.piece(batch, at, size)[0]])
+                at += size
+        return logs
+
+    def may_split(self):
+        steps = self.model.train_function
+        return isinstance(steps, Steps) and steps.trusted and (
+            policy.is_inexact_allowed() or steps.backend.is_by_count and not steps.backend.must_gather())
+
+
 def megabytes(count):
     return "?" if count is None else f"{count / 1e6:.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
 
 
-def install(model):
-    """After model.make_train_function(): ours in its place, where the training step is Keras' own."""
-    inner = model.train_function
-    if inner is None or isinstance(inner, Steps) or not policy.is_adapting():
+def install(model, kind):
+    """After model.make_train_function() or make_test_function(): ours in its place, where the step is Keras' own."""
+    inner = getattr(model, kind + "_function")
+    if inner is None or isinstance(inner, (Steps, Looks)) or not policy.is_adapting():
         return
     backend = backend_of(model)
+    if kind == "test":
+        if not isinstance(backend, str) and type(model).test_step is backend.own.test_step:
+            model.test_function = Looks(model, inner, backend)
+        return
     why = backend if isinstance(backend, str) else backend.why_not()
     if why:
         if not getattr(model, "_antifreeze_refused", False):
@@ -277,7 +310,7 @@ def install(model):
             talk.event("refuse", f"the batch can not be split inside a step, because {why}")
         return
     model.train_function = Steps(model, inner, backend)
-    talk.offer(shrink=sizing.splitter.shrink)
+    talk.offer(shrink=sizing.shrink)
 
 
 def backend_of(model):

@@ -1,4 +1,4 @@
-"""Keras on TensorFlow, for split_keras: gradients of some samples, and what is done with them in the end.
+"""Keras on TensorFlow, for keras_step: gradients of some samples, and what is done with them in the end.
 
 Three functions take the place of one: the gradients (which write nothing but what keep() knows), the update, the metrics. Each is traced
 for batches of any size, so parts of any size run in the same one.
@@ -27,28 +27,19 @@ class Meter:
         self.config.reset_memory_stats("CPU:0")
 
 
-class Sums:
-    """Of the parts so far. Shares are what the loss of each was divided by."""
-
-    def __init__(self):
-        self.gradients, self.loss, self.losses, self.share = None, 0., None, 0.
-        self.outputs, self.masks = [], []  # of the parts, where the metrics are to have them in one
-
-
 class Backend(shares.Rules):
     def __init__(self, model):
-        super().__init__(model)
         self.tf = sys.modules["tensorflow"]
+        super().__init__(model, sys.modules["keras.src.backend.tensorflow.trainer"].TensorFlowTrainer, self.tf.Tensor)
         self.functions = {}
         self.spec = None  # of the data set that batches come from
 
     def why_not(self):
-        own = sys.modules["keras.src.backend.tensorflow.trainer"].TensorFlowTrainer
         if self.model._distribute_strategy is not None or self.tf.distribute.has_strategy():
             return "the model is trained on several devices"
         if self.is_of_one_size():
             return "the model is made for one size of batch"
-        return self.why_not_own(own, "_make_function") or self.why_not_own(own, "make_train_function")
+        return self.why_not_own("_make_function") or self.why_not_own("make_train_function")
 
     def meter(self):
         try:
@@ -92,17 +83,11 @@ class Backend(shares.Rules):
             pass
         return iter([batch[0]])
 
-    def count(self, batch):
-        first = next((leaf for leaf in batch[1] if leaf is not None), None)
-        return int(first.shape[0] or 0) if first is not None and len(first.shape) else 0
-
     def tell_size(self, batch):
-        tell("batch_bytes" if self.is_host() else "gpu_batch_bytes",
-             sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in batch[1] if leaf is not None))
+        tell("batch_bytes" if self.is_host() else "gpu_batch_bytes", self.size(batch))
 
-    def can_slice(self, batch):
-        n = self.count(batch)
-        return all(leaf is None or isinstance(leaf, self.tf.Tensor) and len(leaf.shape) and leaf.shape[0] == n for leaf in batch[1])
+    def size(self, batch):
+        return sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in batch[1] if leaf is not None)
 
     def part(self, batch, at, size):
         leaves = [leaf for leaf in batch[1] if leaf is not None]
@@ -135,27 +120,31 @@ class Backend(shares.Rules):
             return self.tf.TensorSpec([None] + list(tensor.shape[1:]), tensor.dtype)
         return self.tf.TensorSpec([a if a == b else None for a, b in zip(spec.shape, tensor.shape)], spec.dtype)
 
-    def packed(self, batch, tensors):
-        """The parts in the batch's structure again: x, y, sample_weight."""
+    def form(self, batch):
+        """Its structure alone: a function that is made for a batch must not keep it."""
+        return self.tree.map_structure(lambda leaf: leaf is not None, batch[0])
+
+    def packed(self, form, tensors):
+        """x, y, sample_weight again."""
         left = iter(tensors)
-        leaves = [None if leaf is None else next(left) for leaf in batch[1]]
-        return self.unpack(self.tree.pack_sequence_as(batch[0], leaves))
+        return self.unpack(self.tree.map_structure(lambda has: next(left) if has else None, form))
 
     # ---- gradients ----
 
     def gradients(self, batch, at, size, n):
-        tensors = self.part(batch, at, size)
+        tensors, form = self.part(batch, at, size), self.form(batch)
+        name = f"gradients {form}"
 
         def compute(tensors):
-            return self.computed(*self.packed(batch, tensors))
+            return self.computed(*self.packed(form, tensors))
 
-        known = self.functions.get("gradients")
-        function = self.function("gradients", compute, tensors)
+        known = self.functions.get(name)
+        function = self.function(name, compute, tensors)
         if self.model.run_eagerly:
             return self.eagerly(function, tensors)
-        if self.functions["gradients"] is not known:
+        if self.functions[name] is not known:
             # Making it may not be refused memory: TensorFlow does not look whether it got any then.
-            function = self.traced(function, compute, tensors)
+            function = self.traced(name, function, compute, tensors)
             return function(tensors)
         with room.armed():
             return function(tensors)
@@ -169,14 +158,14 @@ class Backend(shares.Rules):
             metric.reset_state()
         return compute(tensors) if new else done
 
-    def traced(self, function, compute, tensors):
+    def traced(self, name, function, compute, tensors):
         """The same when it is first traced."""
         losses = len(shares.Collected.of(self.model))
         function.get_concrete_function()
         if len(shares.Collected.of(self.model)) == losses:
             return function
-        del self.functions["gradients"]
-        return self.function("gradients", compute, tensors)
+        del self.functions[name]
+        return self.function(name, compute, tensors)
 
     def computed(self, x, y, weight):
         tf, model = self.tf, self.model
@@ -192,77 +181,26 @@ class Backend(shares.Rules):
 
     # ---- what parts add up to ----
 
-    def sums(self):
-        return Sums()
-
-    def add(self, sums, batch, at, size, done, is_trial=False):
-        loss, gradients, outputs, masks, share, losses = done
-        share = 1. if self.rule == "sum" else float(share)
-        if sums.gradients is None:
-            sums.first = (loss, share)
-            sums.gradients, sums.loss, sums.losses = list(gradients), loss, list(losses)
-            sums.weighted = False
-        else:
-            if not sums.weighted:
-                self.weigh(sums, sums.first[1])
-            for i, gradient in enumerate(gradients):
-                sums.gradients[i] = self.added(sums.gradients[i], gradient, share)
-            sums.loss = sums.loss + loss * share
-            sums.losses = [a + b * share for a, b in zip(sums.losses, losses)]
-        sums.share += share
-        if is_trial:
-            return
+    def note(self, sums, batch, at, size, outputs, masks):
         if self.must_gather() or size == self.count(batch):
             sums.outputs.append(outputs)
             sums.masks.append(masks)
         elif self.model._compile_metrics is not None:
             self.tally(batch, self.part(batch, at, size), outputs, masks)
 
-    def weigh(self, sums, share):
-        sums.weighted = True
-        sums.gradients = [self.times(gradient, share) for gradient in sums.gradients]
-        sums.loss = sums.loss * share
-        sums.losses = [loss * share for loss in sums.losses]
-
     def times(self, gradient, share):
-        if gradient is None:
-            return None
         if isinstance(gradient, self.tf.IndexedSlices):
             return self.tf.IndexedSlices(gradient.values * share, gradient.indices, gradient.dense_shape)
-        return gradient * self.tf.cast(share, gradient.dtype)
+        return super().times(gradient, share)
 
-    def added(self, sum_, gradient, share):
-        if gradient is None:
-            return sum_
-        gradient = self.times(gradient, share)
-        if sum_ is None:
-            return gradient
-        if isinstance(sum_, self.tf.IndexedSlices) and isinstance(gradient, self.tf.IndexedSlices):
-            return self.tf.IndexedSlices(self.tf.concat([sum_.values, gradient.values], 0),
-                                         self.tf.concat([sum_.indices, gradient.indices], 0), sum_.dense_shape)
-        return sum_ + gradient
+    def added(self, a, b):
+        if isinstance(a, self.tf.IndexedSlices) and isinstance(b, self.tf.IndexedSlices):
+            values, indices = ([a.values, b.values], [a.indices, b.indices])
+            return self.tf.IndexedSlices(self.tf.concat(values, 0), self.tf.concat(indices, 0), a.dense_shape)
+        return super().added(a, b)
 
-    def settle(self, sums):
-        """Of the batch, from those of its parts."""
-        if sums.weighted and self.rule != "sum" and sums.share:
-            self.weigh(sums, 1. / sums.share)
-        sums.weighted = False
-
-    def distance(self, one, other):
-        """Of two gradients, in lengths of the first."""
-        for sums in (one, other):
-            self.settle(sums)
-        square = apart = 0.
-        for a, b in zip(one.gradients, other.gradients):
-            if a is None or b is None:
-                if a is not b:
-                    return float("inf")
-                continue
-            a, b = (self.tf.cast(self.tf.convert_to_tensor(g), "float32") for g in (a, b))
-            square += float(self.tf.reduce_sum(a * a))
-            apart += float(self.tf.reduce_sum((a - b) ** 2))
-        loss = abs(float(one.loss) - float(other.loss)) / (abs(float(one.loss)) or 1.)
-        return max(loss, (apart / square) ** .5 if square else float(apart > 0))
+    def dense(self, gradient):
+        return self.tf.convert_to_tensor(gradient)
 
     # ---- the end of a step ----
 
@@ -303,19 +241,20 @@ class Backend(shares.Rules):
         """Calls body(x, y, outputs, weight), in which the outputs have the masks that they had."""
         flat = self.tree.flatten(outputs)
         have = [mask is not None for mask in masks]
-        count, kinds = len(tensors), len(flat)
-        everything = [*tensors, *flat, *(mask for mask in masks if mask is not None)]
+        count, kinds, form = len(tensors), len(flat), self.form(batch)
+        shape = self.tree.map_structure(lambda _: 0, outputs)
 
         def call(everything):
-            x, y, weight = self.packed(batch, everything[:count])
+            x, y, weight = self.packed(form, everything[:count])
             made = [self.tf.identity(output) for output in everything[count:count + kinds]]
             rest = iter(everything[count + kinds:])
             for output, has in zip(made, have):
                 if has:
                     self.common.set_keras_mask(output, next(rest))
-            return body(x, y, self.tree.pack_sequence_as(outputs, made), weight)
+            return body(x, y, self.tree.pack_sequence_as(shape, made), weight)
 
-        return self.function(name, call, everything)(everything)
+        everything = [*tensors, *flat, *(mask for mask in masks if mask is not None)]
+        return self.function(f"{name} {form} {shape} {have}", call, everything)(everything)
 
     def tally(self, batch, tensors, outputs, masks):
         def body(_x, y, outputs, weight):

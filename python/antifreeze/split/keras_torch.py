@@ -1,29 +1,23 @@
-"""Keras on PyTorch, for split_keras. Its training step is run as it is written, so a part is the step's own first half on some of
+"""Keras on PyTorch, for keras_step. Its training step is run as it is written, so a part is the step's own first half on some of
 the samples: forward, loss, backward. Memory that is not there is an error here like any other, on the host and on a GPU.
 """
+import functools
 import sys
 
+from ..see import oom
 from . import keras_shares as shares
 
-
-class Sums:
-    """Of the parts so far, as in split_keras_tf."""
-
-    def __init__(self):
-        self.gradients, self.loss, self.losses, self.share = None, 0., None, 0.
-        self.weighted = False
-        self.outputs = []
+FEW = 2  # samples to build a model with: one alone may be squeezed away
 
 
 class Backend(shares.Rules):
     def __init__(self, model):
-        super().__init__(model)
         self.torch = sys.modules["torch"]
+        super().__init__(model, sys.modules["keras.src.backend.torch.trainer"].TorchTrainer, self.torch.Tensor)
 
     def why_not(self):
         """A model may look as if made for one size of batch: Keras builds it with the first one. The proof will tell."""
-        own = sys.modules["keras.src.backend.torch.trainer"].TorchTrainer
-        why = self.why_not_own(own, "make_train_function")
+        why = self.why_not_own("make_train_function")
         if why is None and self.model.jit_compile:
             why = "the step is compiled (jit_compile)"
         return why
@@ -44,22 +38,11 @@ class Backend(shares.Rules):
     def given(self, batch):
         return [batch[0]]
 
-    def count(self, batch):
-        first = next((leaf for leaf in batch[1] if leaf is not None), None)
-        return int(first.shape[0]) if first is not None and len(first.shape) else 0
-
     def tell_size(self, batch):
         """see/torch_memory.py does."""
 
-    def can_slice(self, batch):
-        n = self.count(batch)
-        return all(leaf is None or len(leaf.shape) and leaf.shape[0] == n for leaf in batch[1])
-
     def part(self, batch, at, size):
-        if size == self.count(batch):
-            return self.unpack(batch[0])
-        leaves = [None if leaf is None else leaf[at:at + size] for leaf in batch[1]]
-        return self.unpack(self.tree.pack_sequence_as(batch[0], leaves))
+        return self.unpack(batch[0] if size == self.count(batch) else self.piece(batch, at, size)[0])
 
     # ---- gradients ----
 
@@ -87,34 +70,11 @@ class Backend(shares.Rules):
         share = self.share(size, weight, masks)
         return loss.detach(), gradients, outputs, masks, share, [value.detach() for value in losses]
 
-    # ---- what parts add up to ----
-
-    def sums(self):
-        return Sums()
-
-    def add(self, sums, batch, at, size, done, is_trial=False):
-        loss, gradients, outputs, _, share, losses = done
-        share = 1. if self.rule == "sum" else float(share)
-        if sums.gradients is None:
-            sums.first = share
-            sums.gradients, sums.loss, sums.losses = list(gradients), loss, list(losses)
-        else:
-            if not sums.weighted:
-                self.weigh(sums, sums.first)
-            for i, gradient in enumerate(gradients):
-                if gradient is not None:
-                    gradient = gradient * share
-                    sums.gradients[i] = gradient if sums.gradients[i] is None else sums.gradients[i] + gradient
-                    gradients[i] = None
-            sums.loss = sums.loss + loss * share
-            sums.losses = [a + b * share for a, b in zip(sums.losses, losses)]
-        sums.share += share
-        if is_trial:
-            return
-        if self.must_gather() or size == self.count(batch):
-            # A whole batch keeps its graph until the metrics have seen it, as Keras has it.
-            sums.outputs.append(outputs if size == self.count(batch) else
-                                self.tree.map_structure(lambda output: self.unmasked(output), outputs))
+    def note(self, sums, batch, at, size, outputs, _):
+        """A whole batch keeps its graph until the metrics have seen it, as Keras has it."""
+        is_whole = size == self.count(batch)
+        if is_whole or self.must_gather():
+            sums.outputs.append(outputs if is_whole else self.tree.map_structure(self.unmasked, outputs))
         elif self.model._compile_metrics is not None:
             _, y, weight = self.part(batch, at, size)
             self.model._compile_metrics.update_state(y, outputs, weight)
@@ -124,31 +84,6 @@ class Backend(shares.Rules):
         if mask is not None:
             self.common.set_keras_mask(output, mask)
         return output
-
-    def weigh(self, sums, share):
-        sums.weighted = True
-        sums.gradients = [None if gradient is None else gradient * share for gradient in sums.gradients]
-        sums.loss = sums.loss * share
-        sums.losses = [loss * share for loss in sums.losses]
-
-    def settle(self, sums):
-        if sums.weighted and self.rule != "sum" and sums.share:
-            self.weigh(sums, 1. / sums.share)
-        sums.weighted = False
-
-    def distance(self, one, other):
-        for sums in (one, other):
-            self.settle(sums)
-        square = apart = 0.
-        for a, b in zip(one.gradients, other.gradients):
-            if a is None or b is None:
-                if a is not b:
-                    return float("inf")
-                continue
-            square += float((a.float() ** 2).sum())
-            apart += float(((a.float() - b.float()) ** 2).sum())
-        loss = abs(float(one.loss) - float(other.loss)) / (abs(float(one.loss)) or 1.)
-        return max(loss, (apart / square) ** .5 if square else float(apart > 0))
 
     # ---- the end of a step ----
 
@@ -186,11 +121,7 @@ class Backend(shares.Rules):
         """With torch's own draws: a layer of torch has no generator of Keras'."""
         if not self.model.built:
             return []
-        states = [(None, self.torch.set_rng_state, self.torch.get_rng_state())]
-        cuda = self.torch.cuda
-        if cuda.is_available() and cuda.is_initialized():
-            states.append((None, cuda.set_rng_state_all, cuda.get_rng_state_all()))
-        return states + [(name, variable, variable.value.detach().clone()) for name, variable in self.moving()]
+        return draws(self.torch) + [(name, variable, variable.value.detach().clone()) for name, variable in self.moving()]
 
     def put_back(self, kept):
         for _, variable, value in kept:
@@ -210,3 +141,46 @@ class Backend(shares.Rules):
         if len(kept) < 2 or kept[1][1] is not self.torch.cuda.set_rng_state_all:
             return False
         return any(bool((a != b).any()) for a, b in zip(kept[1][2], self.torch.cuda.get_rng_state_all()))
+
+
+def draws(torch):
+    """How torch's own random numbers go on: (None, what sets them, to what)."""
+    states = [(None, torch.set_rng_state, torch.get_rng_state())]
+    if torch.cuda.is_initialized():
+        states.append((None, torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+    return states
+
+
+def building(inner):
+    """fit() builds what is not built yet by its first batch. Where a layer cannot do with shapes alone, all of it goes through; if
+    that does not fit, some samples do as well. What was built before that stays, so weights are drawn as ever."""
+    @functools.wraps(inner)
+    def _symbolic_build(self, iterator=None, data_batch=None):
+        torch, batch = sys.modules["torch"], data_batch
+        kept, unbuilt = draws(torch), begun(self)
+
+        def taken():
+            nonlocal batch, kept
+            for step in iterator:
+                batch, kept = step[2][0], draws(torch)
+                yield step
+
+        try:
+            return inner(self, iterator=taken() if iterator is not None else None, data_batch=data_batch)
+        except Exception as error:
+            if batch is None or not oom.caught(error) and not oom.caught(error.__context__):
+                raise
+            error.__traceback__ = error.__context__ = None  # their frames have tensors
+        for _, put_back, value in kept:
+            put_back(value)
+        for one, layers in unbuilt:
+            one._layers, one._functional = layers, None
+        few = sys.modules["keras.src.tree"].map_structure(lambda leaf: None if leaf is None else leaf[:FEW], batch)
+        return inner(self, data_batch=few)
+
+    return _symbolic_build
+
+
+def begun(model):
+    """Of each Sequential that will be built its layers: one that fails at it has taken down the batch's size already."""
+    return [(one, list(one._layers)) for one in model._flatten_layers() if hasattr(one, "_functional") and not one.built]

@@ -15,21 +15,26 @@ For the log take the loss from the loop, which has it of the whole batch once, h
         for m in parts: ...
         print(parts.loss)
 
+What else a turn counts, it should leave where m.is_trial: then parts are compared, and the same samples come again.
+
 It works without Antifreeze, too, and needs nothing but torch.
 """
 import sys
 
 from ..see import oom
-from . import cut, sizing, torch_loop, torch_step, undo
+from . import cut, ranks, torch_loop, torch_step
 
 
 class micro(torch_step.Job):
+    is_seen = True
+
     def __init__(self, batch, reduction="mean"):
         if reduction not in ("mean", "sum"):
             raise ValueError(f"a loss is a 'mean' or a 'sum' over the samples, not {reduction!r}")
         self.batch, self.reduction = batch, reduction
         self.loss = None  # of the whole batch, once the loop is over, without its graph
-        self.run = None
+        caller = sys._getframe(1)
+        self.place = caller.f_code, caller.f_lineno
 
     def ways(self):
         return ("samples",) if self.reduction == "mean" else ("sum",)
@@ -38,14 +43,13 @@ class micro(torch_step.Job):
         if "torch" not in sys.modules:
             raise RuntimeError("antifreeze.micro() is for PyTorch")
         torch_loop.install()
-        self.run = Loop(self)
-        before, torch_loop.here.loop = getattr(torch_loop.here, "loop", None), self.run
+        loop = Loop(self)
+        before, torch_loop.here.loop = getattr(torch_loop.here, "loop", None), loop
         try:
-            yield from self.run.go()
+            yield from loop.go()
         finally:
             torch_loop.here.loop = before
-            self.run.leave()
-            self.run = None
+            loop.leave()
 
 
 class Loop(torch_step.Attempt):
@@ -53,31 +57,18 @@ class Loop(torch_step.Attempt):
     known once a model is called in it."""
 
     def __init__(self, job):
-        self.job, self.splitter, self.known, self.window = job, sizing.splitter, None, None
-        self.kept = self.why_uncut = None
-        self.room_before = self.room_after = None
-        self.is_telling = True
+        super().__init__(job, torch_step.course(*job.place))
         self.windows = {}
+        self.is_cut, self.is_shared = False, bool(torch_step.distributed(None))
         self.trouble = None  # the error of this turn
-        try:
-            self.n = cut.count(job.batch)
-        except cut.Uncut as why:
-            self.n, self.why_uncut = 1, str(why)
 
     def entered(self, known):
         """A model is called, in this turn of the loop."""
         if known not in self.windows:
-            self.windows[known] = undo.Window(known)
-        if self.window is None:
-            self.known, self.window = known, self.windows[known]
+            self.windows[known] = self.new_window(known, self.is_cut)
 
     def windows_open(self):
         return list(self.windows.values())
-
-    def refuse(self, why):
-        self.why_uncut = why
-        if self.known is not None:
-            super().refuse(why)
 
     def leave(self):
         """The loop was left in its midst, or is over: what it has added up stays."""
@@ -87,95 +78,61 @@ class Loop(torch_step.Attempt):
 
     def go(self):
         while True:
-            sizes = [self.n] if self.why_uncut or self.known and self.known.refused else self.splitter.parts(self.n)
-            self.windows, self.trouble = {}, None
-            self.window = None
-            values, weights = [], []
+            sizes = self.sizes()
+            self.is_cut, self.windows, self.trouble, self.is_looked_at = len(sizes) > 1, {}, None, len(sizes) == 1
+            self.proof = torch_step.proof.Proof(self) if self.is_cut and self.is_due() else None
+            done = []
             try:
-                for piece in self.whole() if len(sizes) == 1 else self.pieces(sizes):
-                    yield from self.turn(piece, len(sizes) > 1)
+                for piece in self.pieces(sizes) if self.is_cut else [torch_step.Piece(0, self.n, 1)]:
+                    piece.is_last |= not self.is_cut
+                    yield from self.turn(piece)
                     if self.trouble:
                         break
-                    if not piece.is_trial and piece.value is not None:
-                        values.append(piece.value)
-                        weights.append(piece.weight)
+                    if not self.windows and self.is_cut:
+                        raise torch_step.Refused("no model was called in the loop")
+                    if not piece.is_trial and piece.weight and piece.value is not None:
+                        done.append(piece)
             except Exception as stop:  # of ours: the program's own errors do not come through here
                 if not isinstance(stop, (torch_step.Refused, torch_step.Again)):
                     stop = torch_step.Refused(f"done in parts it fails ({type(stop).__name__})")
-                self.trouble = torch_step.forget(stop)
+                self.trouble = stop
             if not self.trouble:
-                self.end(sizes, values, weights)
+                self.leave()
+                self.fits(sizes)
+                if done:
+                    self.job.loss = sum(piece.value * piece.weight for piece in done)
                 return
-            self.again()
+            failure = torch_step.forget(self.trouble)
+            self.clean(failure)
+            self.windows = {}
+            if isinstance(failure, torch_step.Refused):
+                self.course.refuse(str(failure))
+                if self.kept:
+                    raise torch_step.bare(self.kept)
 
-    def turn(self, piece, is_cut):
-        part = Part(self, piece, cut.part(self.job.batch, self.n, piece.start, piece.stop) if is_cut else self.job.batch)
-        if not piece.is_dry:
+    def turn(self, piece):
+        part = Part(self, piece, cut.part(self.job.batch, self.n, piece.start, piece.stop) if self.is_cut else self.job.batch)
+        with sys.modules["torch"].no_grad() if piece.is_dry else ranks.apart(piece.is_trial or not piece.is_last):
             yield part
-            return
-        torch = sys.modules["torch"]
-        before = torch.is_grad_enabled()
-        torch.set_grad_enabled(False)
-        try:
-            yield part
-        finally:
-            torch.set_grad_enabled(before)
-
-    def way(self):
-        return self.known and self.known.weighing or self.job.ways()[0]
-
-    def whole(self):
-        yield torch_step.Piece(0, self.n, 1, True, True)
-
-    def pieces(self, sizes):
-        for piece in super().pieces(sizes):
-            yield piece
-            if self.known is None:
-                raise torch_step.Refused("no model was called in the loop")
-
-    def weigher(self, way):
-        return (lambda start, stop: (stop - start) / self.n) if way == "samples" else lambda start, stop: 1
-
-    def end(self, sizes, values, weights):
-        for window in self.windows.values():
-            window.close()
-        self.windows = {}
-        if values:
-            self.job.loss = sum(value * weight for value, weight in zip(values, weights))
-        self.splitter.fits(max(sizes), self.room_before, self.room_after)
-
-    def again(self):
-        torch_step.release()
-        for window in reversed(self.windows_open()):  # random numbers are those at the first one's beginning
-            window.undo()
-        self.windows = {}
-        if isinstance(self.trouble, torch_step.Again):
-            return
-        if isinstance(self.trouble, torch_step.Refused):
-            self.refuse(str(self.trouble))
-            if self.kept:
-                raise self.kept
-            return
-        self.kept = self.trouble
 
     def failed(self, error, piece):
-        """Memory ran out on the way back. Whether the loop comes round again."""
+        """On the way back. Whether the loop comes round again."""
         size = piece.stop - piece.start
-        self.window = next(iter(self.windows.values()), None)
-        if self.window is None:
+        if not self.windows:
             return False
         if not oom.is_oom(error):
             is_ours = size < self.n and not any(window.lost for window in self.windows_open())
             if is_ours:  # it may well be because of us
-                self.refuse(f"done in parts it fails ({type(error).__name__})")
+                self.course.refuse(f"done in parts it fails ({type(error).__name__})")
             return is_ours
-        oom.caught(error, batch=self.n, micro=size)
-        why = self.why_not(error) or torch_step.distributed(self.known.module())
-        if not why and not self.splitter.failed(size) and not torch_step.lighten.lighten(self.known.module()):
-            why = "one sample alone does not fit. Less precision (--amp), an optimizer of 8 bits, or more devices would help"
-        if why:
-            self.refuse(why)
-        return not why
+        models = [window.of.module() for window in self.windows_open()]
+        shared = next(filter(None, map(torch_step.distributed, models)), None)
+        if shared and any(map(ranks.meets_once, models)):
+            oom.caught(error, batch=self.n, micro=size)
+            return False  # all ranks have to begin anew
+        if shared:
+            self.course.refuse(shared)
+        return self.ran_out(error, size)
 
 
 class Part:
@@ -183,7 +140,8 @@ class Part:
 
     def __init__(self, loop, piece, batch):
         self._loop, self._piece, self.batch = loop, piece, batch
-        self.weight = piece.weight
+        self.weight, self.is_trial = piece.weight, piece.is_trial
+        self._times = 0
 
     def __len__(self):
         return self._piece.stop - self._piece.start
@@ -209,17 +167,25 @@ class Part:
         return batch[at] if isinstance(batch, (tuple, list)) else (batch if at == 0 else None)
 
     def backward(self, loss, **kwargs):
-        """loss.backward(), with the share of the whole batch that these samples have."""
+        """loss.backward(), with the share of the whole batch that these samples have. A turn may have several."""
         loop, piece = self._loop, self._piece
-        piece.value = loss.detach().clone()
+        if loop.trouble:  # the turn is over already, but for what is left of it
+            return
+        value = loss.detach().clone()
+        piece.value = value if piece.value is None else piece.value + value
         if piece.is_dry:
             return
-        loop.look()
+        for window in loop.windows_open():
+            window.backs += self._times  # of this turn
+        self._times = 1
         if piece.weight != 1:
             loss = loss * piece.weight
         try:
+            loop.look()
             loss.backward(**kwargs)
             return
+        except torch_step.Refused as why:
+            loop.trouble = why
         except Exception as error:
             if not torch_step.safely(loop.failed, error, piece):
                 raise

@@ -36,6 +36,8 @@ def closures(module):
             return inner(self, *args, **more)
         try:
             return torch_step.run(job)
+        except Exception as error:
+            raise torch_step.bare(error)
         finally:  # some optimizers call it several times a step
             self._zero_grad_fn = zero
 
@@ -54,6 +56,7 @@ def connectors(module):
     @functools.wraps(inner)
     def _check_and_init_precision(self):
         try:
+            amp.is_advice_due = False
             is_own = self._precision_plugin_flag is not None or self._precision_flag != "32-true"
             if not is_own and amp.is_worth("cpu" if "CPU" in type(self.accelerator).__name__ else None):
                 self._precision_flag = "bf16-mixed"
@@ -65,6 +68,8 @@ def connectors(module):
 
 
 class Batch(torch_step.Job):
+    is_seen = True
+
     def __init__(self, module, closure, inner, args, more):
         loop, kwargs = closure._antifreeze
         if closure._backward_fn is None or next(iter(kwargs)) != "batch":
@@ -80,6 +85,10 @@ class Batch(torch_step.Job):
         if self.is_fresh:
             closure._zero_grad_fn = self.zero_once
 
+    @property
+    def shared(self):
+        return getattr(self.trainer.strategy, "model", None)
+
     def zero_once(self):
         """The hooks around it are called once; what a failed pass left is gone by undo."""
         zero, self.zero = self.zero, None
@@ -94,15 +103,18 @@ class Batch(torch_step.Job):
         torch = sys.modules["torch"]
         kwargs = type(self.kwargs)(self.kwargs)
         kwargs["batch"] = batch
+        mark = self.mark() if piece.is_dry else None
         with torch.set_grad_enabled(not piece.is_dry), self.of_samples(batch):
             output = self.loop._training_step(kwargs)
         loss = output.closure_loss
         if loss is None:
             raise torch_step.Refused("training_step() has returned no loss")
         if not piece.is_trial:
+            if piece.is_dry:  # a mean of nothing is no number, and would be none of the whole
+                self.back(mark, lambda metric: not torch.isfinite(torch.as_tensor(metric.value)).all())
             self.logged.append((piece.weight, self.on_step()))
             self.outputs.append((piece, detached(output.extra)))
-        value = loss.detach().clone()
+        value = piece.value = loss.detach().clone()
         output.closure_loss = None
         if piece.is_dry:
             return value
@@ -129,7 +141,7 @@ class Batch(torch_step.Job):
                 if all(value.ndim and value.shape[0] == piece.stop - piece.start for value, piece in zip(values, pieces)):
                     last = torch.cat(values)
                 elif not last.ndim and last.is_floating_point():
-                    last = sum(value * piece.weight for value, piece in zip(values, pieces))
+                    last = sum(value * piece.weight for value, piece in zip(values, pieces) if piece.weight)
             joined[key] = last
         return joined
 
@@ -152,6 +164,7 @@ class Batch(torch_step.Job):
                 if name in ONCE and not is_due(name):
                     return None
                 if name == "on_after_backward" and self.attempt:
+                    self.attempt.compare()
                     self.attempt.window.merge()
                 result = inner(trainer, name, *args, **kwargs)
                 if name in ONCE and inner is callbacks[1]:  # callbacks first, then the module
@@ -171,11 +184,12 @@ class Batch(torch_step.Job):
 
     def set_on_step(self):
         """A value that is logged at each step is that of the last part; it becomes that of all, as it would be over an epoch."""
-        metrics, total = self.metrics(), sum(weight for weight, _ in self.logged)
+        metrics = self.metrics()
         for key in self.logged[-1][1]:
-            values = [(weight, values.get(key)) for weight, values in self.logged]
+            values = [(weight, values[key]) for weight, values in self.logged if values.get(key) is not None]
+            total = sum(weight for weight, _ in values)
             meta = metrics[key].meta
-            if any(value is None for _, value in values):
+            if not total:
                 continue
             if meta.is_mean_reduction:
                 metrics[key]._forward_cache = sum(value * (weight / total) for weight, value in values)
@@ -193,14 +207,16 @@ class Batch(torch_step.Job):
                 for key, metric in self.metrics().items()}
         return kept, len(self.logged), len(self.outputs)
 
-    def back(self, mark):
+    def back(self, mark, which=lambda metric: True):
         kept, logged, outputs = mark
         del self.logged[logged:], self.outputs[outputs:]
-        for key in list(self.metrics()):
+        for key, metric in self.metrics().items():
+            if not which(metric):
+                continue
             if key not in kept:
                 del self.trainer._results[key]
-        for metric, cache, value, count, has_reset in kept.values():
-            metric._forward_cache, metric.value, metric.has_reset = cache, value, has_reset
+                continue
+            _, metric._forward_cache, metric.value, count, metric.has_reset = kept[key]
             if count is not None:
                 metric.cumulated_batch_size = count
 

@@ -8,7 +8,7 @@ import functools
 import sys
 
 from .. import policy
-from . import torch_step
+from . import ranks, torch_step
 
 
 def callbacks(module):
@@ -38,6 +38,7 @@ def arguments(module):
     @functools.wraps(inner)
     def __post_init__(self):
         try:
+            amp.is_advice_due = False
             own = self.bf16 or self.fp16 or self.bf16_full_eval or self.fp16_full_eval
             if not own and amp.is_worth("cpu" if getattr(self, "use_cpu", False) else None):
                 self.bf16 = True
@@ -64,7 +65,10 @@ def trainer():
             job = Batch(inner, self, model, inputs, args, kwargs)
         except Exception:
             return inner(self, model, inputs, *args, **kwargs)
-        return torch_step.run(job)
+        try:
+            return torch_step.run(job)
+        except Exception as error:
+            raise torch_step.bare(error)
 
     training_step._antifreeze = True
     kind.training_step = training_step
@@ -73,14 +77,15 @@ def trainer():
 
 class Batch(torch_step.Job):
     def __init__(self, inner, trainer, model, inputs, args, kwargs):
-        self.inner, self.trainer, self.model, self.args, self.kwargs = inner, trainer, model, args, kwargs
+        self.inner, self.trainer, self.given, self.args, self.kwargs = inner, trainer, model, args, kwargs
+        self.shared, self.model = model, ranks.own(model)
         self.inputs = inputs
         # compute_loss() takes the labels out of what it is given.
         self.batch = dict(inputs)
         self.is_mixed = getattr(trainer.args, "bf16", False) or getattr(trainer.args, "fp16", False)
 
     def whole(self):
-        return self.inner(self.trainer, self.model, self.inputs, *self.args, **self.kwargs)
+        return self.inner(self.trainer, self.given, self.inputs, *self.args, **self.kwargs)
 
     def ways(self):
         ways = ("items", "samples") if self.items(self.batch) else ("samples",)
@@ -107,7 +112,7 @@ class Batch(torch_step.Job):
         accelerator.backward = weighed
         try:
             with torch.set_grad_enabled(not piece.is_dry):
-                return self.inner(self.trainer, self.model, self.like(batch), *self.args, **self.kwargs)
+                return self.inner(self.trainer, self.given, self.like(batch), *self.args, **self.kwargs)
         finally:
             del accelerator.backward
 

@@ -1,12 +1,15 @@
 """How many samples go through at once: the arithmetic of splitting a batch, with no framework in it.
 
 A batch stays what it is: one step, one update of the weights. When it does not fit, its samples go through in parts, and their
-gradients are added up. There is one Splitter a process (`splitter`), whoever makes the parts: Keras, the Trainer, Lightning,
-antifreeze.micro(). It halves when a part did not fit or the guard asks for it, and grows back with care: after many steps with
-ample room, by one doubling, and never to a size that failed twice. What was tried in vain makes it wait longer.
+gradients are added up. There is one Splitter for Keras (`splitter`), and one for each model or loop of torch (`another()`): what
+does not fit through one says nothing of another. It halves when a part did not fit, and grows back with care: after many steps with
+ample room, by one doubling, and never to a size that failed twice. What was tried in vain makes it wait longer. The guard, who
+knows of no models, asks all of them for less (`shrink()`).
 
 Told to the guard: how large the parts are (micro_count), how many steps were made in parts (splits_count), each change (an event).
 """
+import weakref
+
 from .. import policy
 
 GROW_AFTER = 200  # steps in parts, all with ample room, before a larger part is tried: an attempt that fails repeats a step
@@ -16,12 +19,13 @@ FAILED_OFTEN = 2  # a size that failed so often is not tried again
 
 
 class Splitter:
-    def __init__(self, lean=0, tell=None, event=None):
+    def __init__(self, lean=0, tell=None, event=None, counts=None):
         """lean: how often to halve from the start, as an earlier attempt has learned. tell(name, value) and event(kind, sentence,
-        **keys) are those of tell.py and talk.py."""
+        **keys) are those of tell.py and talk.py. counts: the one that counts the steps of all; itself, if there is none."""
         self.lean = lean
+        self._counts = counts or self
         self.most = None  # samples at once; None: all of them
-        self.splits = 0  # steps that were made in parts
+        self.splits = 0  # steps that were made in parts, of all that count here
         self._tell, self._event = tell or _tell, event or _event
         self._failures = {}  # size to how often it failed
         self._last = None  # (samples of the last batch, samples at once)
@@ -60,6 +64,8 @@ class Splitter:
             return True
         if self._last[1] <= 1:
             return False
+        if self.most is not None and self.most < self._last[1]:  # the next ones are smaller already than what the guard has seen
+            return True
         self._calm = 0
         self._halve(self._last[1], "came close to the limit")
         return True
@@ -69,8 +75,8 @@ class Splitter:
         the next ones be twice as large; not where the room is not known."""
         if self._last is None or n >= self._last[0]:
             return
-        self.splits += 1
-        self._tell("splits_count", self.splits)
+        self._counts.splits += 1
+        self._tell("splits_count", self._counts.splits)
         if self.most is None or n < self.most or room_before is None or room_after is None:
             return
         taken = max(0, room_before - room_after)
@@ -122,3 +128,20 @@ def _event(kind, sentence, **keys):
 
 
 splitter = Splitter(policy.lean())
+_others = weakref.WeakSet()
+
+
+def another():
+    """A Splitter for one model, or one loop. It lives as long as whoever has it."""
+    made = Splitter(splitter.lean, counts=splitter)
+    _others.add(made)
+    return made
+
+
+def shrink():
+    """The guard asks for less. False: all are at one sample already."""
+    used = [*_others, *([splitter] if splitter._last is not None else [])]
+    if not used:  # before the first batch: for all that come
+        splitter.lean += 1
+        return True
+    return any([one.shrink() for one in used])

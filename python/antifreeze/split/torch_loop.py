@@ -6,7 +6,7 @@ together, and the program goes on with it as if nothing had been: its loss is th
 about a third more time, so antifreeze.micro(), which need not compute anything twice, is better where a loop can be changed.
 
 Only the outermost call in training is cared for, and only if the model's output has a row a sample. Proof before trust: the
-first part's rows must be the same when it is parted once more.
+rows of a part must be the same when it is parted once more; again at steps 2, 3, 10, 100 and so on, each time in other rows.
 """
 import functools
 import sys
@@ -14,9 +14,10 @@ import threading
 
 from .. import policy
 from ..see import oom
-from . import cut, lighten, sizing, torch_step, undo
+from . import amp, cut, lighten, proof, sizing, torch_step, undo
 
 LARGE = 16 << 20  # bytes that a pass keeps: with less it is not the model's batch that matters
+LOOKERS = ("torch.", "wandb.", "comet_ml.", "clearml.", "aim.", "mlflow.", "torchinfo.", "torchsummary.")  # their hooks look, no more
 WAY_BACK = .3  # of what a pass keeps: what computing its gradients takes for a while beside them
 
 here = threading.local()  # .depth: calls that this thread is in; .loop: the antifreeze.micro() that it is in
@@ -46,9 +47,13 @@ def install(module=None):
             return inner(self, *args, **kwargs)
         if getattr(here, "depth", 0) or not self.training or not torch.is_grad_enabled() or is_cared_for(torch):
             return inner(self, *args, **kwargs)
-        return outermost(inner, self, args, kwargs)
+        try:
+            return outermost(inner, self, args, kwargs)
+        except Exception as error:
+            raise torch_step.bare(error)
 
     kind.__call__ = __call__
+    undo.see_changes(module or torch.nn.modules.module)
 
 
 def is_cared_for(torch):
@@ -70,6 +75,8 @@ def made(inner, module, args, kwargs):
     """A call that is ours, or None."""
     try:
         call = Call(inner, module, args, kwargs)
+        if amp.is_advice_due and call.is_ours():
+            amp.advise(module)
         return call if call.is_ours() and call.opened() else None
     except Exception:  # a model that we cannot look into, or arguments (torch.fx)
         return None
@@ -79,7 +86,7 @@ class Call:
     def __init__(self, inner, module, args, kwargs):
         self.inner, self.module, self.args, self.kwargs = inner, module, args, kwargs
         self.known, self.loop = undo.known(module), getattr(here, "loop", None)
-        self.window = self.why_uncut = self.kept = None
+        self.window = self.why_uncut = self.kept = self.sizes = None
         try:
             self.n = cut.count((args, kwargs))
         except cut.Uncut as why:
@@ -89,27 +96,46 @@ class Call:
         """Losses are modules, too, and so is much that has nothing to train."""
         if self.known.has_weights is None:
             self.known.has_weights = next(self.module.parameters(), None) is not None
-        return self.known.has_weights and not (self.known.refused and self.loop is None)
+        if not self.known.has_weights:
+            return False
+        self.course = torch_step.course(self.module, "call")
+        self.splitter = (self.loop or self).course.splitter
+        return not (self.course.refused and self.loop is None)
+
+    @property
+    def refused(self):
+        return self.course.refused or self.loop and self.loop.course.refused
+
+    def refuse(self, why):
+        if not self.refused:
+            self.course.refuse(why)
 
     def opened(self):
         if self.loop is not None:
             self.loop.entered(self.known)
-        self.window = undo.Window(self.known, has_backward=False)
+        else:  # a loop makes parts itself; this is for one that does not fit
+            self.sizes = self.cut_sizes()
+        self.window = self.new_window()
         return True
 
+    def is_cut(self):
+        return bool(self.sizes) and len(self.sizes) > 1
+
+    def new_window(self):
+        return undo.Window(self.known, has_backward=False, is_whole=self.is_cut() and self.course.is_due())
+
     def go(self):
-        sizes = self.sizes() if self.loop is None else None  # a loop makes parts itself; this is for one that does not fit
         while True:
             before = self.look()
             try:
-                result = self.in_parts(sizes) if sizes and len(sizes) > 1 else self.inner(self.module, *self.args, **self.kwargs)
+                result = self.in_parts() if self.is_cut() else self.inner(self.module, *self.args, **self.kwargs)
             except Exception as error:
-                if not torch_step.safely(self.goes_on, error, sizes):
+                if not torch_step.safely(self.goes_on, error):
                     raise
                 failure = torch_step.forget(error)
             else:
-                if sizes or not self.is_tight(before):
-                    self.close(sizes)
+                if self.sizes or not self.is_tight(before):
+                    torch_step.safely(self.close)
                     return result
                 failure, result = None, None
             is_ours = isinstance(failure, (torch_step.Refused, cut.Uncut))
@@ -118,21 +144,19 @@ class Call:
             try:
                 torch_step.release()
                 self.window.undo()
-                sizes = self.sizes()
-                self.window = undo.Window(self.known, has_backward=False)
+                self.sizes = self.cut_sizes()
+                self.window = self.new_window()
             except Exception as error:
-                sizes, is_ours = None, True
-                torch_step.refuse(self.known, f"what it had done could not be undone ({type(error).__name__})")
+                self.sizes, is_ours = None, True
+                self.refuse(f"what it had done could not be undone ({type(error).__name__})")
             if is_ours and self.kept:
                 raise self.kept
 
-    def close(self, sizes):
-        try:
-            self.window.close()
-            if sizes and self.loop is None:
-                sizing.splitter.fits(max(sizes))
-        except Exception:
-            pass
+    def close(self):
+        self.window.close()
+        if self.sizes and self.loop is None:
+            self.course.steps += self.is_cut()
+            self.splitter.fits(max(self.sizes))
 
     def look(self):
         """Bytes that are left; None: not known, or not looked at this time (on a GPU that takes as long as a small step)."""
@@ -149,35 +173,35 @@ class Call:
             gradients = sum(p.numel() * p.element_size() for p in self.known.parameters if p.requires_grad and p.grad is None)
             if after >= gradients + (before - after) * WAY_BACK or self.why_not(None):
                 return False
-            sizing.splitter.parts(self.n)
-            return sizing.splitter.shrink()
+            self.splitter.parts(self.n)
+            return self.splitter.shrink()
         except Exception:
             return False
 
-    def sizes(self):
+    def cut_sizes(self):
         """None: as it is."""
-        if sizing.splitter.most is None and not sizing.splitter.lean or self.known.refused or self.why_uncut:
+        if self.splitter.most is None and not self.splitter.lean or self.refused or self.why_uncut:
             return None
         # Inside of a loop this is but one of its parts, and not the batch.
-        return sizing.splitter.parts(self.n) if self.loop is None else sizing.even(self.n, min(self.n, sizing.splitter.most or self.n))
+        return self.splitter.parts(self.n) if self.loop is None else sizing.even(self.n, min(self.n, self.splitter.most or self.n))
 
-    def in_parts(self, sizes):
+    def in_parts(self):
         torch_step.settle()
         why = beside(self.module) or torch_step.why_inexact(self.module)  # a layer may have been set to train, or a hook, since
         if why:
             raise torch_step.Refused(why)
-        n, start, results = sum(sizes), 0, []
-        torch = sys.modules["torch"]
-        for size in sizes:
+        n, start, results = sum(self.sizes), 0, []
+        size = max(self.sizes)
+        if self.course.is_due():
+            first = self.course.steps * size % (n - size + 1)  # not the same rows each time
+            self.prove(*cut.part((self.args, self.kwargs), n, first, first + size), size)
+        if size > self.known.rehearsed:
+            self.rehearse(*cut.part((self.args, self.kwargs), n, 0, size), size)
+        for size in self.sizes:
             args, kwargs = cut.part((self.args, self.kwargs), n, start, start + size)
-            if not start:
-                if not self.known.is_call_proven:
-                    self.prove(args, kwargs, size)
-                if size > self.known.rehearsed:
-                    self.rehearse(args, kwargs, size)
             results.append(self.light(args, kwargs))
             start += size
-        return cut.join(results, sizes, torch.cat)
+        return cut.join(results, self.sizes, sys.modules["torch"].cat)
 
     def rehearse(self, args, kwargs, size):
         """There and back once, for nothing: on the real way back it would be too late to find that it does not fit."""
@@ -185,8 +209,10 @@ class Call:
         out = self.inner(self.module, *args, **kwargs)
         ends = [array for array in cut.arrays(out) if array.requires_grad]
         weights = [p for p in self.known.parameters if p.requires_grad]
+        sums = [torch.empty_like(p) for p in weights]  # what the parts before it have come to will be there, too
         if ends and weights:
             torch.autograd.grad(ends, weights, [torch.ones_like(end) for end in ends], allow_unused=True)
+        del sums
         self.window.rewind()
         why = beside(self.module)
         if why:
@@ -207,57 +233,62 @@ class Call:
 
     def prove(self, args, kwargs, size):
         torch = sys.modules["torch"]
-        names = torch_step.inexact(self.module)
+        names, far = torch_step.inexact(self.module), 0.
         if not names:
             with torch.no_grad():
                 middle = max(1, size // 3)
                 whole = self.inner(self.module, *args, **kwargs)
                 names.update(self.window.moved())
+                kept = self.window.kept_lists()
+                if kept:  # on the way back it would be counted once more
+                    raise torch_step.Refused(f"it keeps figures of what goes through it ({kept}), and parts go through twice")
                 cut.join([whole], [size], torch.cat)
-                far = 0.
                 for start, stop in ((0, middle), (middle, size)) if size > 1 else ():
                     part_args, part_kwargs = cut.part((args, kwargs), size, start, stop)
                     part = self.inner(self.module, *part_args, **part_kwargs)
                     cut.join([part], [stop - start], torch.cat)
                     far = max(far, apart(cut.part(whole, size, start, stop), part))
             self.window.rewind()
-            if far > torch_step.tolerance(list(self.module.parameters()), torch.is_autocast_enabled()):
-                names["samples"] = f"samples of one batch act on each other in it: in parts its output is {torch_step.share(far)} off"
+            if far > proof.tolerance(list(self.module.parameters()), torch.is_autocast_enabled()):
+                names["samples"] = f"samples of one batch act on each other in it: in parts its output is {proof.share(far)} off"
         if names and not policy.is_inexact_allowed():
             raise torch_step.Refused("; ".join(names.values()))
-        self.known.is_call_proven = True
+        self.course.proofs += 1
+        if self.course.proofs > 1:
+            return
         if names:
             torch_step.tell("note", f"the batch is split though it is not exact ({', '.join(names)}), as --allow-inexact asks")
         elif size > 1:
-            torch_step.tell("note", f"the batch in parts was compared with the whole: outputs differ by {torch_step.share(far)}, "
+            torch_step.tell("note", f"the batch in parts was compared with the whole: outputs differ by {proof.share(far)}, "
                                      "which is rounding")
 
-    def goes_on(self, error, sizes):
+    def goes_on(self, error):
+        size = max(self.sizes or [self.n])
         if isinstance(error, (torch_step.Refused, cut.Uncut)):
-            torch_step.refuse(self.known, str(error))
+            self.refuse(str(error))
             return True
         if not oom.is_oom(error):
-            if sizes and len(sizes) > 1 and not self.window.lost:  # it may well be because of us
-                torch_step.refuse(self.known, f"done in parts it fails ({type(error).__name__})")
+            if self.is_cut() and not self.window.lost:  # it may well be because of us
+                self.refuse(f"done in parts it fails ({type(error).__name__})")
                 return True
             return False
         why = self.why_not(error)
         if why is None:
-            oom.caught(error, batch=self.n, micro=max(sizes or [self.n]))
+            oom.caught(error, batch=self.n, micro=size)
             if self.loop is None:
-                sizing.splitter.parts(self.n)
-            if not sizing.splitter.failed(max(sizes or [self.n])) and not lighten.lighten(self.module):
-                why = "one sample alone does not fit. Less precision (--amp), an optimizer of 8 bits, or more devices would help"
+                self.splitter.parts(self.n)
+            if not self.splitter.failed(size) and not lighten.lighten(self.module):
+                why = torch_step.TOO_LARGE
         if why:
             oom.caught(error)
-            torch_step.refuse(self.known, why)
+            self.refuse(why)
         return not why
 
     def why_not(self, error):
         if error is not None and oom.is_sticky(error):
             return "the device is lost for this process"
-        if self.known.refused:
-            return self.known.refused
+        if self.refused:
+            return self.refused
         return torch_step.distributed(self.module) or self.why_uncut or beside(self.module) or torch_step.why_inexact(self.module) or \
             self.window.lost
 
@@ -275,12 +306,19 @@ def apart(whole, part):
 def beside(module):
     """Why a pass gives more than its output, which would be of one part only: what a forward() keeps for a loss, and hooks."""
     torch = sys.modules["torch"]
-    for layer in module.modules():
+    for name, layer in module.named_modules():
+        made = set()  # weights that torch's own hooks make anew in each pass: weight_norm, prune
         for hooks in layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks, layer._backward_pre_hooks:
-            if any(not str(getattr(hook, "__module__", "")).startswith("torch.") for hook in hooks.values()):
-                return f"it has hooks, which would see one part at a time ({type(layer).__name__})"
-        for name, value in layer.__dict__.items():
+            for hook in hooks.values():
+                if not f"{getattr(hook, '__module__', '')}.".startswith(LOOKERS):
+                    return f"a hook would see one part at a time: {named(hook)} of {name or type(layer).__name__}"
+                made |= {getattr(hook, "name", None), getattr(hook, "_tensor_name", None)}
+        for key, value in layer.__dict__.items():
             values = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else (value,)
-            if any(isinstance(one, torch.Tensor) and one.grad_fn is not None for one in values):
-                return f"it keeps a tensor beside its output, which would be that of one part ({type(layer).__name__}.{name})"
+            if key not in made and any(isinstance(one, torch.Tensor) and one.grad_fn is not None for one in values):
+                return f"it keeps a tensor beside its output, which would be that of one part ({type(layer).__name__}.{key})"
     return None
+
+
+def named(hook):
+    return getattr(hook, "__qualname__", type(hook).__qualname__)
