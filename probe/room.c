@@ -10,7 +10,12 @@
  * If a request fits by what is known, that is all; where it takes much of the room, blocks are
  * measured for the next one. If it does not, they are measured and the next look is waited for,
  * which also knows what was freed meanwhile; then it is decided. A guard that looks no more refuses
- * nothing. */
+ * nothing.
+ *
+ * Processes of one job (ranks of a training) ask for memory at the same moment. So each says beside
+ * the guard's page what it was just granted, before it looks whether that fits with what the others
+ * say: of two that ask at once at least one sees the other. What is said holds for as long as it
+ * takes to touch it; who would be refused for it alone waits until it is over. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -23,11 +28,14 @@
 #include "antifreeze/step.h"
 #include "hooks.h"
 
-#define MS       UINT64_C(1000000)
-#define STALE_NS (1000 * MS) /* a guard looks ten times in this, at least */
-#define WAIT_NS  (250 * MS)  /* for a look: two of a guard that has nothing to do, and late */
-#define TURN_NS  (1 * MS)    /* and every so often it is seen whether it has come */
-#define AGAIN_NS (100 * MS)  /* who only asks how much is left has blocks measured so often */
+#define MS        UINT64_C(1000000)
+#define STALE_NS  (1000 * MS)  /* a guard looks ten times in this, at least */
+#define WAIT_NS   (250 * MS)   /* for a look: two of a guard that has nothing to do, and late */
+#define TURN_NS   (1 * MS)     /* and every so often it is seen whether it has come */
+#define AGAIN_NS  (100 * MS)   /* who only asks how much is left has blocks measured so often */
+#define FRESH_NS  (300 * MS)   /* what was granted is touched in this, and 2 ns a byte: 0.5 GB/s */
+#define OTHERS_NS (3000 * MS)  /* until what others were granted is touched, at most */
+#define LEFT_NS   (10000 * MS) /* a promise that is over for so long is another process's to take */
 /* What nobody touched for so long is not about to be: sparse tables, what libraries keep. */
 #define UNUSED_NS (10000 * MS)
 
@@ -43,7 +51,10 @@ static struct {
         const struct afz_room *_Atomic page; /* NULL: nothing is refused */
         uint64_t page_bytes;                 /* of this machine */
         _Atomic int armed;
-        _Atomic unsigned listed; /* the highest that ever was, + 1 */
+        _Atomic unsigned listed;      /* the highest that ever was, + 1 */
+        struct afz_promise *promises; /* of all processes; NULL: none */
+        struct afz_promise *_Atomic mine;
+        _Atomic uint64_t owner; /* our number */
 } room;
 
 static struct block {
@@ -52,12 +63,21 @@ static struct block {
         _Atomic uint64_t untouched;             /* at most, for looks up to measured_ns, */
         _Atomic uint64_t measured, measured_ns; /* and for those after it */
         _Atomic uint64_t used_ns;               /* when some of it was last seen to be touched */
+        _Atomic uint64_t born_ns;
 } list[LISTED];
 
 #define LOAD(member)       atomic_load_explicit(&(member), memory_order_relaxed)
 #define STORE(member, val) atomic_store_explicit(&(member), (val), memory_order_relaxed)
 
 /* ---- the page ---- */
+
+static void open_promises(int fd)
+{
+        size_t size = AFZ_ROOM_FILE_BYTES - AFZ_ROOM_PROMISES_AT;
+        void *at = (void *)syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                   (off_t)AFZ_ROOM_PROMISES_AT);
+        room.promises = at == MAP_FAILED ? NULL : at;
+}
 
 /* By the system call: our own mmap() counts. A file that can shrink under us is refused. */
 void afz_room_open(int fd)
@@ -72,10 +92,13 @@ void afz_room_open(int fd)
         if (page == MAP_FAILED)
                 return;
         room.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-        if (page->magic == AFZ_ROOM_MAGIC)
-                atomic_store(&room.page, page);
-        else
+        if (page->magic != AFZ_ROOM_MAGIC) {
                 (void)syscall(SYS_munmap, page, (size_t)AFZ_ROOM_BYTES);
+                return;
+        }
+        if ((uint64_t)about.st_size >= AFZ_ROOM_FILE_BYTES)
+                open_promises(fd);
+        atomic_store(&room.page, page);
 }
 
 /* What the last look said. The guard writes the time last, so what is read after it is of that look
@@ -164,6 +187,78 @@ static void measure_all(uint64_t before_ns, uint64_t look_ns, uint64_t now_ns)
                         measure(&list[i], look_ns, now_ns);
 }
 
+/* ---- what other processes were granted ---- */
+
+static uint64_t fresh_ns(uint64_t bytes)
+{
+        return FRESH_NS + (bytes < LEFT_NS / 2 ? bytes * 2 : LEFT_NS);
+}
+
+static uint64_t promised_to_others(uint64_t now_ns)
+{
+        const struct afz_promise *mine = LOAD(room.mine);
+        uint64_t sum = 0;
+        if (!room.promises)
+                return 0;
+        for (unsigned i = 0; i < AFZ_ROOM_PROMISES; i++) {
+                const struct afz_promise *p = &room.promises[i];
+                if (p != mine && atomic_load(&p->until_ns) > now_ns)
+                        sum += atomic_load(&p->bytes);
+        }
+        return sum;
+}
+
+/* Ours, or one that nobody has; NULL: there is none. Others may take it when it is long over. */
+static struct afz_promise *promise(uint64_t now_ns)
+{
+        struct afz_promise *mine = LOAD(room.mine);
+        if (!room.promises || (mine && LOAD(mine->owner) == LOAD(room.owner)))
+                return room.promises ? mine : NULL;
+        for (unsigned i = 0; i < AFZ_ROOM_PROMISES; i++) {
+                struct afz_promise *p = &room.promises[i];
+                uint64_t owner = LOAD(p->owner);
+                if ((owner != 0 && LOAD(p->until_ns) + LEFT_NS > now_ns) ||
+                    !atomic_compare_exchange_strong(&p->owner, &owner, now_ns))
+                        continue;
+                STORE(p->bytes, 0);
+                STORE(p->until_ns, now_ns);
+                STORE(room.owner, now_ns);
+                STORE(room.mine, p);
+                return p;
+        }
+        return NULL;
+}
+
+/* Said before it is looked at what others say, and in one order for all. */
+static void promise_more(struct afz_promise *p, uint64_t bytes, uint64_t now_ns)
+{
+        uint64_t until = now_ns + fresh_ns(bytes);
+        if (LOAD(p->until_ns) <= now_ns)
+                STORE(p->bytes, 0);
+        if (until > LOAD(p->until_ns))
+                atomic_store(&p->until_ns, until);
+        (void)atomic_fetch_add(&p->bytes, bytes);
+}
+
+/* Anew, by what is in the list. */
+static void promise_listed(uint64_t look_ns, uint64_t now_ns)
+{
+        struct afz_promise *p = promise(now_ns);
+        unsigned n = LOAD(room.listed);
+        uint64_t sum = 0, until = now_ns;
+        for (unsigned i = 0; p && i < n; i++) {
+                uint64_t ends = LOAD(list[i].born_ns) + fresh_ns(LOAD(list[i].size));
+                if (LOAD(list[i].at) <= 1 || ends <= now_ns)
+                        continue;
+                sum += untouched_of(&list[i], look_ns);
+                until = ends > until ? ends : until;
+        }
+        if (p) {
+                STORE(p->bytes, sum);
+                STORE(p->until_ns, until);
+        }
+}
+
 /* ---- the list ---- */
 
 /* Empty, or of a block that is all there. */
@@ -191,12 +286,14 @@ void afz_room_add(const void *at, uint64_t size, uint64_t untouched)
                 STORE(b->measured, untouched);
                 STORE(b->measured_ns, now);
                 STORE(b->used_ns, now);
+                STORE(b->born_ns, now);
                 unsigned n = LOAD(room.listed);
                 while (n <= i && !atomic_compare_exchange_weak(&room.listed, &n, i + 1))
                         ;
                 atomic_store_explicit(&b->at, (uint64_t)(uintptr_t)at, memory_order_release);
-                return;
+                break;
         }
+        promise_listed(look.t_ns, now);
 }
 
 uint64_t afz_room_gone(uint64_t at)
@@ -213,6 +310,8 @@ uint64_t afz_room_gone(uint64_t at)
                 if (atomic_compare_exchange_strong(&list[i].at, &there, 0))
                         untouched = of_it;
         }
+        if (untouched > 0)
+                promise_listed(look.t_ns, afz_now_ns());
         return untouched;
 }
 
@@ -221,6 +320,7 @@ void afz_room_forget(void)
         unsigned n = LOAD(room.listed);
         for (unsigned i = 0; i < n; i++)
                 STORE(list[i].at, 0);
+        STORE(room.mine, NULL);
 }
 
 /* ---- refusing ---- */
@@ -233,8 +333,27 @@ static int fits(uint64_t bytes, uint64_t room_bytes, uint64_t taken_bytes)
 int afz_room_fits(uint64_t bytes)
 {
         struct look look;
-        return !last_look(afz_now_ns(), &look) ||
-               fits(bytes, look.room_bytes, untouched_of_all(look.t_ns));
+        uint64_t now = afz_now_ns();
+        return !last_look(now, &look) ||
+               fits(bytes, look.room_bytes, untouched_of_all(look.t_ns) + promised_to_others(now));
+}
+
+/* The same, and what fits is promised. */
+static int fits_with_others(uint64_t bytes)
+{
+        struct look look;
+        uint64_t now = afz_now_ns();
+        if (!last_look(now, &look))
+                return 1;
+        if (!fits(bytes, look.room_bytes, untouched_of_all(look.t_ns)))
+                return 0;
+        struct afz_promise *p = promise(now);
+        if (p)
+                promise_more(p, bytes, now);
+        int fit = afz_room_fits(bytes);
+        if (p && !fit)
+                promise_listed(look.t_ns, now);
+        return fit;
 }
 
 /* So that the next request is decided by what is there then, and need not wait. */
@@ -244,9 +363,9 @@ static int fits_well(uint64_t bytes)
         uint64_t now = afz_now_ns();
         if (!last_look(now, &look))
                 return 1;
-        uint64_t taken = untouched_of_all(look.t_ns);
-        if (!fits(bytes, look.room_bytes, taken))
+        if (!fits_with_others(bytes))
                 return 0;
+        uint64_t taken = untouched_of_all(look.t_ns);
         if (taken > 0 && !fits(bytes, look.room_bytes / MUCH, taken))
                 measure_all(look.t_ns, look.t_ns, now);
         return 1;
@@ -280,7 +399,14 @@ static int decide(uint64_t bytes, enum afz_ask how)
         if (!last_look(now, &look))
                 return 1;
         measure_all(now, look.t_ns, now);
-        return !wait_for_look(afz_now_ns()) || afz_room_fits(bytes);
+        for (uint64_t end = now + OTHERS_NS; wait_for_look(now = afz_now_ns());) {
+                if (fits_with_others(bytes))
+                        return 1;
+                if (now >= end || !last_look(now, &look) ||
+                    !fits(bytes, look.room_bytes, untouched_of_all(look.t_ns)))
+                        return 0; /* not for others' sake */
+        }
+        return 1;
 }
 
 int afz_room_grants(uint64_t bytes, enum afz_ask how)
@@ -322,6 +448,6 @@ AFZ_EXPORT uint64_t antifreeze_room(void)
         int saved = errno;
         measure_all(now - AGAIN_NS, look.t_ns, now);
         errno = saved;
-        uint64_t taken = untouched_of_all(UINT64_MAX);
+        uint64_t taken = untouched_of_all(UINT64_MAX) + promised_to_others(now);
         return look.room_bytes > taken ? look.room_bytes - taken : 0;
 }

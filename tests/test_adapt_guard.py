@@ -183,6 +183,16 @@ def test_not_asked():
     check("nor one that would be refused in time", r.status == 0 and r.stdout == "done 164\n" and not r.did.get("shrink"), r)
 
 
+def test_asked_to_save_early():
+    """It climbs so fast that it would be refused, which may be its end: it is asked before, once, and not touched."""
+    saves = STEPS.replace('"shrink"', '"shrink", "checkpoint"', 1).replace('if heard() ==', 'got = heard()\n    if got[:1] == ["checkpoint"]: '
+                          'print("asked"); tell("saving " + got[1]); tell("saved " + got[1] + " /x/y.pt")\n    if got ==')
+    r = Run(saves, argv=("164", "3"))
+    check("it is asked to save", r.status == 0 and r.stdout == "asked\ndone 164\n" and r.did.get("checkpoint") == 1, r)
+    check("and nothing else", not r.did.get("shrink") and not r.did.get("brake") and not r.did.get("interrupt"), r)
+    check("when it is told of", r.events.index("warn") < r.events.index("checkpoint"), r)
+
+
 # ---- started again ----
 
 OOM = "tell('event oom device=gpu step=5 batch=64: step 5 did not fit'); print('attempt', attempt, lean(), flush=True); sys.exit(attempt < 3)\n"
@@ -215,7 +225,6 @@ def test_not_again():
             ("who cannot be made smaller", "hello()\n" + OOM, ()),
             ("who refuses then", "hello('shrink')\n" + OOM.replace("print", "tell('event refuse: batch normalization'); print"), ()),
             ("who has refused", "hello('shrink')\ntell('event refuse what=split: batch normalization')\n" + OOM, ()),
-            ("who takes it back", "hello('shrink')\nhello()\n" + OOM, ()),
             ("who has refused, and says hello anew", "hello('shrink')\ntell('event refuse what=split: no')\nhello('shrink')\n" + OOM, ()),
             ("who is at one sample", "hello('shrink')\ntell('event split step=4 batch=64 micro=1')\n" + OOM, ()),
             ("who got over it", "hello('shrink')\n" + OOM.replace("print", "tell('event split step=5 batch=64 micro=32'); print"), ()),

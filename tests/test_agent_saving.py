@@ -21,132 +21,12 @@ import unittest
 
 from fake_guard import FakeGuard
 from frameworks import skip_without
+from saving_programs import (COUNTED, KERAS, LIGHTNING, MID_LIGHTNING, MID_SAVE, MID_TRANSFORMERS, PLAIN, TORCH,
+                             TRANSFORMERS)
 
 KILLS = int(os.environ.get("AFZ_KILLS", "6"))
 PATIENCE = 300  # seconds for one program: importing a framework on a busy machine alone takes 30
 SEED = int(os.environ.get("AFZ_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
-
-# A model, and a loop over shuffled data that depends on every random number. HOG: seconds until all memory is taken.
-HEAD = """
-    import os, sys, threading, time
-    def take_memory():
-        time.sleep(float(os.environ["HOG"]))
-        kept = []
-        while True:
-            kept.append(bytearray(os.urandom(1 << 20)) * 16)
-            time.sleep(.002)
-    if "HOG" in os.environ:
-        threading.Thread(target=take_memory, daemon=True).start()
-    """
-PLAIN = HEAD + """
-    import random
-    import antifreeze
-    class Data:
-        def __iter__(self):
-            order = list(range(60))
-            random.shuffle(order)
-            return iter(order)
-    random.seed(7)
-    model = {"weights": [0.0] * 20000, "steps": 0}
-    saved = antifreeze.autosave(model, path="state.pt", every=.02)
-    with open("training.part", "w") as file:
-        file.write(str(os.getpid()))
-    os.rename("training.part", "training")
-    for epoch in range(USE):
-        for item in antifreeze.steps(Data()):
-            for _ in range(20):
-                model["weights"][random.randrange(20000)] += random.random() * item
-            model["steps"] += 1
-            time.sleep(.004)
-    print("END", model["steps"], sum(model["weights"]))
-    """
-TORCH = HEAD + """
-    import torch
-    import antifreeze
-    torch.manual_seed(7)
-    model = torch.nn.Sequential(torch.nn.Linear(16, 200), torch.nn.Dropout(.5), torch.nn.Linear(200, 1))
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 7)
-    data = torch.utils.data.TensorDataset(torch.randn(240, 16), torch.randn(240, 1))
-    loader = torch.utils.data.DataLoader(data, batch_size=4, shuffle=True)
-    saved = antifreeze.autosave(model, optimizer, schedule, path="state.pt", every=.02)
-    with open("training.part", "w") as file:
-        file.write(str(os.getpid()))
-    os.rename("training.part", "training")
-    for epoch in range(USE):
-        for x, y in antifreeze.steps(loader):
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x), y).backward()
-            optimizer.step()
-            schedule.step()
-            time.sleep(.004)
-    print("END", schedule.last_epoch, sum(p.double().sum().item() for p in model.parameters()))
-    """
-# Without antifreeze.steps(): counted by the optimizer, and the place is the program's own.
-COUNTED = TORCH.replace("for epoch in range(USE):\n        for x, y in antifreeze.steps(loader):",
-                        "for n in range(saved.step, 240):\n        for x, y in [data[4 * n % 240:4 * n % 240 + 4]]:") \
-               .replace("torch.nn.Dropout(.5)", "torch.nn.Identity()")
-TRANSFORMERS = """
-    import os, time, torch
-    from transformers import Trainer, TrainerCallback, TrainingArguments
-    class Net(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.drop, self.b = torch.nn.Linear(8, 8), torch.nn.Dropout(.1), torch.nn.Linear(8, 1)
-        def forward(self, x=None, labels=None):
-            y = self.b(self.drop(self.a(x))).squeeze(-1)
-            return {"loss": ((y - labels) ** 2).mean(), "logits": y}
-    class Stop(TrainerCallback):
-        def on_step_end(self, args, state, control, **kwargs):
-            time.sleep(.02)
-            if state.global_step == int(os.environ.get("STOP_AT", "0")): os._exit(9)
-    torch.manual_seed(0)
-    data = [{"x": torch.randn(8), "labels": torch.randn(())} for _ in range(64)]
-    args = TrainingArguments(output_dir="out", per_device_train_batch_size=4, num_train_epochs=3, report_to=[], logging_steps=1,
-                             save_strategy="no", disable_tqdm=True, use_cpu=True)
-    trainer = Trainer(Net(), args, train_dataset=data, callbacks=[Stop()])
-    trainer.train()
-    losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
-    os.write(1, f"END {trainer.state.global_step} {losses}\\n".encode())
-    """
-LIGHTNING = """
-    import os, time, torch
-    import lightning
-    class Net(lightning.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b = torch.nn.Linear(8, 8), torch.nn.Linear(8, 1)
-        def training_step(self, batch, index):
-            self.last = ((self.b(self.a(batch[0])).squeeze(-1) - batch[1]) ** 2).mean()
-            return self.last
-        def configure_optimizers(self):
-            return torch.optim.Adam(self.parameters(), 1e-2)
-        def on_train_batch_end(self, *_):
-            time.sleep(.02)
-            if self.global_step == int(os.environ.get("STOP_AT", "0")): os._exit(9)
-    torch.manual_seed(0)
-    data = torch.utils.data.TensorDataset(torch.randn(64, 8), torch.randn(64))
-    net = Net()
-    trainer = lightning.Trainer(max_epochs=3, accelerator="cpu", logger=False, enable_checkpointing=False,
-                                enable_progress_bar=False, enable_model_summary=False)
-    trainer.fit(net, torch.utils.data.DataLoader(data, batch_size=4))
-    print("END", trainer.global_step, net.last.item())
-    """
-KERAS = """
-    import os, time, numpy
-    import keras
-    class Stop(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            time.sleep(.02)
-            if int(self.model.optimizer.iterations.numpy()) == int(os.environ.get("STOP_AT", "0")): os._exit(9)
-    keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(8), keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    told = model.fit(numpy.random.randn(64, 8), numpy.random.randn(64), batch_size=4, epochs=3, shuffle=False, verbose=0,
-                     callbacks=[Stop()])
-    print("END", int(model.optimizer.iterations.numpy()), told.history["loss"][-2:])
-    """
-
 ANTIFREEZE = AGENT = PACKAGE = PYTHON = None
 
 
@@ -213,8 +93,31 @@ class Asked(Case):
         self.assertFalse([name for name in os.listdir(self.folder) if "checkpoint" in name])
 
 
-class Transformers(Asked):
-    text = TRANSFORMERS
+class MidSave(Asked):
+    program, most = None, 0  # most: one of the first so many writes of an attempt is its last
+
+    def test_killed_in_mid_save(self):
+        """The framework's own checkpoints, which it makes every few steps: the next attempt goes on from one that is whole, and the
+        end is the same."""
+        kills, outs = max(KILLS, 20), []
+        job = self.job(textwrap.dedent(MID_SAVE).replace("PROGRAM", textwrap.dedent(self.program)).replace("MOST", str(self.most)))
+        for folder, count, env in (("alone", 0, {}), ("killed", kills, {"PYTHONPATH": AGENT, "ANTIFREEZE_SOCKET": self.folder + "/none",
+                                                                        "ANTIFREEZE_RUN": "afz-test"})):
+            os.makedirs(f"{self.folder}/{folder}")
+            r = subprocess.run([PYTHON, job, str(SEED), str(count)], cwd=f"{self.folder}/{folder}", capture_output=True, text=True,
+                               timeout=PATIENCE + 10 * count, check=False, env=self.env(**env), stdin=subprocess.DEVNULL)
+            self.assertEqual(r.returncode, 0, f"seed {SEED}\n{r.stdout}\n{r.stderr}")
+            outs.append(r.stdout)
+        ends = [re.findall("END .*", out) for out in outs]
+        resumed = re.findall(r"RESUMED (\d+)", outs[1])
+        print(*re.findall("KILLED .*", outs[1]), "resumed after", *resumed, f"seed {SEED}", flush=True)
+        self.assertIn(f"KILLED {kills} FAILED 0", outs[1], f"seed {SEED}")
+        self.assertEqual((len(ends[0]), set(ends[1])), (1, set(ends[0])), f"seed {SEED}")
+        self.assertGreater(len(resumed), kills // 2, outs[1])
+
+
+class Transformers(MidSave):
+    text, program, most = TRANSFORMERS, MID_TRANSFORMERS, 60
 
     def test_half_written(self):
         """A folder that a kill has left half-written is not gone on from."""
@@ -259,8 +162,8 @@ class Transformers(Asked):
                 self.assertEqual((status, sorted(again.splitlines())), (0, sorted(end.splitlines())), said)
 
 
-class Lightning(Asked):
-    text = LIGHTNING
+class Lightning(MidSave):
+    text, program, most = LIGHTNING, MID_LIGHTNING, 24
 
 
 class Keras(Asked):
@@ -360,7 +263,7 @@ class Plain(Killed):
         self.check("4")
 
     def test_killed_where_the_program_asks_for_the_epoch(self):
-        self.text = PLAIN.replace("range(USE)", "range(saved.epoch, 4)")
+        self.text = PLAIN.replace("range(USE)", "saved.epochs(4)")
         self.check("")
 
     def saves(self, text, **env):
@@ -374,11 +277,53 @@ class Plain(Killed):
         status, end, said = self.saves("""
             saved = antifreeze.autosave(model, path="state.pt", every=0)
             for n in antifreeze.steps(range(4)): model["n"] += 1
-            print("END", saved.step, model["n"])
+            print("END", saved.steps(4), model["n"])
             """)
-        self.assertEqual((status, end), (0, "END 0 4\n"), said)
+        self.assertEqual((status, end), (0, "END range(0, 4) 4\n"), said)
         self.assertIn("state.pt.unreadable", said)
         self.assertTrue(os.path.exists(self.folder + "/state.pt.unreadable"))
+
+    def test_looked_at(self):
+        """To look at what came of it changes nothing: loops that were done are passed over all the same, and the place is kept."""
+        text = """
+            saved = antifreeze.autosave(model, path="state.pt", every=0)
+            LOOK
+            for epoch in range(3):
+                for n in antifreeze.steps(range(5)):
+                    model["n"] += 1
+                    if model["n"] == 8 and saved._step == 0: saved._save(); os._exit(3)
+            print("END", model["n"], len(saved.epochs(3)), len(saved.steps(15)))
+            """
+        self.assertEqual(self.saves(text.replace("LOOK", ""))[0], 3)
+        status, end, said = self.saves(text.replace("LOOK", "[getattr(saved, name) for name in dir(saved)]; repr(saved), str(saved), vars(saved)"))
+        self.assertEqual((status, end), (0, "END 16 2 8\n"), said)  # the step in which it was saved is made again
+
+    def test_ranks_save_together(self):
+        """They look at one file, which nobody else can read or put there."""
+        status, _, said = self.saves("""
+            import stat
+            from _antifreeze.save import saving
+            assert not saving.Together(2).is_possible and saving.Together(1).is_possible
+            os.environ["ANTIFREEZE_SOCKET"] = os.path.abspath("run.sock")
+            ranks = saving.Together(2), saving.Together(2)
+            assert ranks[0].is_possible and not os.path.exists(ranks[0].path)
+            assert os.path.dirname(ranks[0].path) == os.getcwd()
+            os.symlink("victim", ranks[0].path + ".part")
+            ranks[0].ask(4)
+            assert not os.path.exists("victim")
+            status = os.lstat(ranks[0].path)
+            assert stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o600
+            assert [rank.is_due(step) for step in (4, 5, 5, 6) for rank in ranks] == [False, False, True, True] + [False] * 4
+            os.replace(ranks[0].path, "elsewhere")
+            os.symlink("elsewhere", ranks[0].path)
+            late = saving.Together.__new__(saving.Together); late.__dict__.update(ranks[0].__dict__, was=0, due=0)
+            assert not late.is_due(5)
+            os.remove(ranks[0].path); os.mkfifo(ranks[0].path)
+            assert not late.is_due(5)  # nor is a pipe waited for
+            ranks[0].done()
+            assert not os.path.lexists(ranks[0].path)
+            """)
+        self.assertEqual(status, 0, said)
 
     def test_no_room(self):
         """A folder that cannot be written to, a file that must not grow: training goes on, and the last checkpoint is whole."""

@@ -270,6 +270,31 @@ static void test_events(void **state)
         world_free(w);
 }
 
+/* A program that ends right after its words is heard: whether we come to it later, or it has not
+ * read what we said. */
+static void test_last_words(void **state)
+{
+        struct world *w = world_new();
+        (void)state;
+        for (unsigned turns = 0; turns < 2; turns++) {
+                int fd = client(w);
+                put(fd, "hello a 1 shrink");
+                if (turns > 0)
+                        turn(w);
+                put(fd, "event oom step=1");
+                put(fd, "saved 0 /a/b");
+                close(fd);
+                turn(w);
+                assert_int_equal(w->hellos, turns + 1);
+                assert_int_equal(w->events, turns + 1);
+                assert_string_equal(w->saved, "/a/b");
+                w->saved[0] = '\0';
+                turn(w);
+                assert_false(afz_control_can_shrink(w->control)); /* and then it is gone */
+        }
+        world_free(w);
+}
+
 /* Who saves by itself tells where; it answers no request. */
 static void test_saved_unasked(void **state)
 {
@@ -348,6 +373,7 @@ int main(void)
                 cmocka_unit_test(test_checkpoint),
                 cmocka_unit_test(test_words_to_agents),
                 cmocka_unit_test(test_events),
+                cmocka_unit_test(test_last_words),
                 cmocka_unit_test(test_saved_unasked),
                 cmocka_unit_test(test_request),
         };

@@ -35,6 +35,36 @@ static void it_ended_for_it(void **state)
         assert_string_equal(afz_outcome_find(&o, "exception")->caused_by, "gpu-oom");
 }
 
+#define SITES                                                                                      \
+        "device=gpu total_bytes=8589934592 a_at=/home/me/my nets/net.py:22:forward "               \
+        "a_bytes=4294967296 b_at=/home/me/my nets/train.py:9:<module> b_bytes=2147483648 "         \
+        "c_at=nonsense c_bytes=1073741824"
+
+/* The lines that held the memory: of this error, or of one just before it. */
+static void lines_that_hold_it(void **state)
+{
+        static const struct {
+                uint32_t sites_ms;
+                bool told;
+        } rows[] = {{RUN_MS, true}, {RUN_MS - 9000, true}, {RUN_MS - 30000, false}};
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                (void)teardown(state);
+                (void)setup(state);
+                event(rows[i].sites_ms - 1, AFZ_AGENT_OOM, OOM "1");
+                event(rows[i].sites_ms, AFZ_AGENT_SITES, SITES);
+                event(RUN_MS, AFZ_AGENT_OOM, OOM "0");
+                struct afz_case c = ended(1);
+                struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+                const struct afz_verdict *v = &o.verdict[0];
+                assert_string_equal(v->id, "gpu-oom");
+                assert_int_equal(
+                        has_evidence(v, "net.py:22 in forward() held 4.0G of GPU memory (50 %)"),
+                        rows[i].told);
+                assert_int_equal(has_evidence(v, "train.py:9 in <module> held 2.0G"), rows[i].told);
+                assert_false(has_evidence(v, "nonsense"));
+        }
+}
+
 /* Enough was free, but in pieces. */
 static void in_pieces(void **state)
 {
@@ -352,14 +382,23 @@ static void hostile_events(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(it_ended_for_it),       TEST(in_pieces),
-                TEST(a_search_is_no_alarm),  TEST(swallowed_again_and_again),
-                TEST(the_last_thing_it_did), TEST(a_search_with_steps),
-                TEST(one_sample_fit_before), TEST(refused_by_us),
-                TEST(the_split_that_worked), TEST(and_one_that_did_not),
-                TEST(another_attempt),       TEST(in_parts_from_the_start),
-                TEST(not_even_one_sample),   TEST(the_model_alone),
-                TEST(it_asked_for_too_much), TEST(the_tale_in_words),
+                TEST(it_ended_for_it),
+                TEST(lines_that_hold_it),
+                TEST(in_pieces),
+                TEST(a_search_is_no_alarm),
+                TEST(swallowed_again_and_again),
+                TEST(the_last_thing_it_did),
+                TEST(a_search_with_steps),
+                TEST(one_sample_fit_before),
+                TEST(refused_by_us),
+                TEST(the_split_that_worked),
+                TEST(and_one_that_did_not),
+                TEST(another_attempt),
+                TEST(in_parts_from_the_start),
+                TEST(not_even_one_sample),
+                TEST(the_model_alone),
+                TEST(it_asked_for_too_much),
+                TEST(the_tale_in_words),
                 TEST(hostile_events),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

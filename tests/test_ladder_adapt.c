@@ -71,8 +71,19 @@ static void fits_in_the_end(void **state)
                 }
 }
 
+/* Who can save has been asked to by the time that it was told of, and once: steps come again. */
+static uint64_t saved(const struct sim *s)
+{
+        uint64_t asked = s->out.count[AFZ_ACTION_CHECKPOINT];
+        assert_int_equal(asked, s->saves_ns > 0 && s->out.count[AFZ_ACTION_TELL] > 0);
+        if (asked > 0)
+                assert_int_equal(s->out.first[AFZ_ACTION_CHECKPOINT],
+                                 s->out.first[AFZ_ACTION_TELL]);
+        return asked;
+}
+
 /* Steps of three times the budget, as fast as memory can be filled, which are refused on the way:
- * nothing has to be done about them, however late the looks come. */
+ * nothing else has to be done about them, however late the looks come. */
 static void refused_steps(void **state)
 {
         (void)state;
@@ -86,10 +97,11 @@ static void refused_steps(void **state)
                         s.tier = (enum afz_tier)(seed % AFZ_TIER_COUNT);
                         s.less_ns = 100 * MS;
                         s.refused = true;
+                        s.saves_ns = seed % 2 ? SECOND : 0;
                         sim_run(&s);
                         whole(&s);
                         assert_true(s.out.halved >= 2);
-                        assert_int_equal(deeds(&s), s.out.count[AFZ_ACTION_TELL]);
+                        assert_int_equal(deeds(&s), s.out.count[AFZ_ACTION_TELL] + saved(&s));
                         assert_false(s.out.oom);
                 }
 }

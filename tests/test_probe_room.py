@@ -253,6 +253,77 @@ print("then", int(take(250 * MIB) is not None))
         self.assertIn(said["parent"], range(4, 7))
 
 
+class Together(Case):
+    """Processes of one job that ask at the same moment: no look of the guard's knows yet what the other was granted."""
+
+    def mostly(self, program, granted):
+        """On a busy machine a look may come too late, and the request is granted: three times of five."""
+        counts = [0, 0]
+        while max(counts) < 3:
+            counts[self.python(program)[1]["granted"] in granted] += 1
+        self.assertEqual(counts[1], 3)
+
+    def test_at_once(self):
+        """Both ask before either touches anything."""
+        self.mostly("""
+import time
+results, result = os.pipe()
+at = time.time() + .5
+pid = os.fork()
+libc.free(take_zeroed(16 * MIB))
+while time.time() < at: pass
+got = take_zeroed(300 * MIB)
+if got: ctypes.memset(got, 1, 300 * MIB)
+os.write(result, b"1" if got else b"0")
+if pid == 0:
+    time.sleep(3)  # it has it until the other has its answer
+    os._exit(0)
+print("granted", int(os.read(results, 1)) + int(os.read(results, 1)))
+os.kill(pid, 9)
+os.waitpid(pid, 0)
+""", (0, 1))
+
+    def test_one_after_the_other(self):
+        """Who would be refused for what the other was granted waits until that is touched, which is seen then; or the other is gone."""
+        for goes, granted in (False, 0), (True, 1):
+            with self.subTest(goes=goes):
+                self.mostly(f"""
+import time
+asked, ready = os.pipe()
+pid = os.fork()
+if pid == 0:
+    at = take_zeroed(300 * MIB)
+    os.write(ready, b".")
+    if {goes}: os._exit(0)
+    ctypes.memset(at, 1, 300 * MIB)
+    time.sleep(3)
+    os._exit(0)
+os.read(asked, 1)
+print("granted", int(take_zeroed(300 * MIB) is not None))
+os.kill(pid, 9)
+os.waitpid(pid, 0)
+""", (granted,))
+
+    def test_both_fit(self):
+        """What one has touched long since is no promise any more, however much it asks for and frees."""
+        book, said = self.python("""
+import time
+pid = os.fork()
+held = take(150 * MIB)
+ctypes.memset(held, 1, 150 * MIB)
+for _ in range(60):
+    at = take(50 * MIB)
+    assert at
+    ctypes.memset(at, 1, 50 * MIB)
+    libc.free(at)
+if pid == 0:
+    os._exit(0)
+print("child", os.waitpid(pid, 0)[1])
+""")
+        self.assertEqual(said, {"child": 0})
+        self.assertEqual([one["refused"] for one in book["books"]], [0] * len(book["books"]))
+
+
 class Granted(Case):
     """What must not be refused."""
 

@@ -60,6 +60,18 @@ def test_adapt():
     check("with its size", recorded("refused_bytes") in range(64 << 20, 65 << 20), recorded("refused_bytes"))
 
 
+def test_at_once():
+    """It is over before anybody looks: what was refused is told all the same."""
+    for code, status in ("", 0), ("sys.exit(3)", 3):
+        for _ in range(3):  # on a busy machine the keeper may come too late to refuse anything
+            r = run(f"import sys\ntry: bytearray(3 << 30)\nexcept MemoryError: pass\n{code}", "--policy", "adapt", "--no-agent")
+            if r.returncode == status:
+                break
+        check("it ended as it meant to", r.returncode == status, r)
+        said = world.plain(world.antifreeze, "why").stdout
+        check("why tells that it was refused", "1 large request for memory (3.0G) was refused" in " ".join(said.split()), said)
+
+
 def test_protect():
     """Nothing is refused: it is stopped, as ever."""
     r = run(FILL, "--policy", "protect")

@@ -1,9 +1,11 @@
 """What this process and the guard have to say to each other, over the control socket (docs/control-socket.md).
 
-Nothing is connected before the first step or the first event, and then by rank 0 alone: one voice a job. No thread is made
-for it: the clock calls poll() at its steps, which asks the kernel at most every 50 ms and never waits. After a fork the child
-is silent, and so are we when the guard goes away: whoever talks here need not care.
+Nothing is connected before the first step or the first event, and then by rank 0 alone: one voice a job. Other ranks only come
+to say that their memory ran out, and leave again. No thread is made for it: the clock calls poll() at its steps, which asks the
+kernel at most every 50 ms and never waits. After a fork the child is silent, and so are we when the guard goes away: whoever
+talks here need not care.
 """
+import atexit
 import os
 import sys
 from _thread import allocate_lock
@@ -14,6 +16,7 @@ LINE = 1023  # bytes of a packet
 KEPT = 32  # lines that wait when the guard does not read: it is frozen, or the machine is
 TRIES = 20  # to connect: the guard may have no time for us at once
 QUIETLY = 0x4000  # MSG_NOSIGNAL: a guard that is gone must not end a program that has SIGPIPE as the system has it
+HEARD = 2  # seconds that a rank which ran out of memory has for it
 LATER = object()  # what an offered function returns when it will save at a better moment, and call saved() or cannot() then
 
 due_ns = 0  # poll() has nothing to do before
@@ -23,12 +26,20 @@ _tries = TRIES
 _offers = {}  # ability to function
 _waiting = []  # lines that were not sent yet
 _asked = 0  # the number of the request to save that is open
+_ran_out = False  # of memory, in a rank that does not speak: what comes of it is told, too
 
 
 def event(kind, sentence="", **keys):
     """Tells the guard; it goes into the recording, and the sentence, if any, onto the terminal."""
+    global _ran_out
     try:
-        _say(_event_line(kind, sentence, keys))
+        line = _event_line(kind, sentence, keys)
+        if not is_held() or rank()[0] == 0:
+            _say(line)
+        elif kind == "oom" or _ran_out:
+            _ran_out = True
+            # Memory may run out before the first step: then rank 0 has not said yet what all of them can.
+            _call(HEARD, "hello rank 1 shrink" if "shrink" in _offers else "hello rank 1", line).close()
     except Exception:
         pass
 
@@ -89,7 +100,20 @@ def is_held():
 
 def speaks():
     """Whether this process is the one of its job that may speak: of several ranks, the first."""
-    return is_held() and (os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or "0") == "0"
+    return is_held() and rank()[0] == 0
+
+
+def rank():
+    """Which of the processes that train together this is, and how many they are. By torch, if they have met already: who starts
+    them need not have said it in the environment."""
+    try:
+        together = sys.modules.get("torch.distributed")
+        if together and together.is_available() and together.is_initialized():
+            return together.get_rank(), together.get_world_size()
+        which = int(os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or 0)
+        return which, max(int(os.environ.get("WORLD_SIZE") or 1), which + 1)
+    except Exception:  # a word that is no number, or a torch in the middle of its import
+        return 0, 1
 
 
 def _answer(word, text):
@@ -170,24 +194,31 @@ def _connect():
         _waiting.clear()
         return False
     _tries -= 1
-    import _socket as sockets  # a third of what `socket` would bring along
-    made = sockets.socket(sockets.AF_UNIX, sockets.SOCK_SEQPACKET, 0)  # not inheritable, by PEP 446
     try:
-        made.setblocking(False)
-        made.connect(os.environ["ANTIFREEZE_SOCKET"])
-        made.send(_hello().encode(), QUIETLY)
+        made = _call(0, _hello())
     except (BlockingIOError, InterruptedError):  # the guard has not come to the last callers yet
-        made.close()
         return False
     except OSError:
-        made.close()
         _hang_up()
         return False
-    import atexit
-    atexit.register(_hang_up)  # else Python warns of a socket that nobody closed
     os.register_at_fork(after_in_child=_hang_up)
     _socket = made
     return True
+
+
+def _call(patience, *lines):
+    """A connection on which these were said."""
+    import _socket as sockets  # a third of what `socket` would bring along
+    made = sockets.socket(sockets.AF_UNIX, sockets.SOCK_SEQPACKET, 0)  # not inheritable, by PEP 446
+    try:
+        made.settimeout(patience)
+        made.connect(os.environ["ANTIFREEZE_SOCKET"])
+        for line in lines:
+            made.send(_cut(line.encode("utf-8", "replace")), QUIETLY)
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 def _hang_up():
@@ -222,3 +253,7 @@ def _plain(text):
 
 def _cut(packet):
     return packet if len(packet) <= LINE else packet[:LINE].decode("utf-8", "ignore").encode()
+
+
+farewell = _hang_up  # else Python would warn of a socket that nobody closed
+atexit.register(farewell)  # who is registered first is called last: whoever has a last word (see/oom.py) is heard

@@ -15,6 +15,7 @@ ROWS = {
         ("torch.utils.data.dataloader", "see.on_torch", "loaders"),
         ("torch.nn.modules.module", "see.on_torch", "modules"),
         ("torch.nn.modules.module", "split.torch_loop", "modules"),
+        ("torch.nn.parallel.distributed", "split.ranks", "models"),
         ("torch.autograd", "see.on_torch", "autograd"),
         ("torch.cuda", "see.on_torch", "cuda"),
         ("torch.serialization", "see.on_torch", "serialization"),
@@ -109,9 +110,23 @@ def start():
     """Also in a program that has imported them already (antifreeze.guard())."""
     if any(isinstance(finder, Watch) for finder in sys.meta_path):
         return
+    import atexit
+    atexit.register(ended)
     watch = Watch()
     sys.meta_path.insert(0, watch)
     for name in ROWS:
         if name in sys.modules:
             watch.due += ROWS[name]
     watch.look()
+
+
+def ended():
+    """Programs without a framework run out of memory, too. For all that end otherwise nothing is loaded."""
+    if isinstance(getattr(sys, "last_value", None), MemoryError):
+        try:
+            from . import talk
+            from .see import oom
+            oom.ended()
+            talk.farewell()
+        except Exception:
+            pass

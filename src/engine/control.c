@@ -160,13 +160,15 @@ static void hang_up(struct afz_control *c, struct client *client)
         see_off(c, client);
 }
 
-/* Who does not take its lines is as good as gone, and must not fill memory. */
+/* Who does not take its lines is as good as gone, and must not fill memory. Who is gone may have
+ * left words, which are read first. */
 static bool say(struct afz_control *c, struct client *client, const char *word, const char *text)
 {
         char raw[AFZ_CONTROL_LINE], line[AFZ_CONTROL_LINE];
         (void)snprintf(raw, sizeof raw, "%s%s%s", word, *text ? " " : "", text);
         size_t n = afz_span_copy(afz_span_str(raw), line, sizeof line);
-        if (afz_control_send(client->peer.fd, line, n) >= 0)
+        int r = afz_control_send(client->peer.fd, line, n);
+        if (r >= 0 || r == -EPIPE)
                 return true;
         hang_up(c, client);
         return false;

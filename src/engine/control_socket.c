@@ -126,7 +126,11 @@ static ssize_t receive(int fd, struct iovec *part, int flags, struct msghdr *msg
                                .msg_iovlen = 1,
                                .msg_control = beside,
                                .msg_controllen = sizeof *beside};
-        ssize_t n = recvmsg(fd, msg, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        flags |= MSG_DONTWAIT | MSG_CMSG_CLOEXEC;
+        ssize_t n = recvmsg(fd, msg, flags);
+        if (n < 0 &&
+            errno == ECONNRESET) /* said once, of one that left without reading our words */
+                n = recvmsg(fd, msg, flags); /* its own are behind that */
         if (n < 0)
                 return -errno;
         return n == 0 && msg->msg_controllen == 0 ? -ENOTCONN : n;
@@ -163,7 +167,8 @@ ssize_t afz_control_receive(int fd, char *buf, size_t cap, pid_t *ret_sender)
 
 int afz_control_send(int fd, const char *line, size_t n)
 {
-        return send(fd, line, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+        int err = send(fd, line, n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+        return err == -ECONNRESET ? -EPIPE : err;
 }
 
 /* Waits until the descriptor is ready; the rest of the time is what is left until `end_ns`. */

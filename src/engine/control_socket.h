@@ -25,7 +25,7 @@ int afz_control_accept(int listen_fd, struct afz_peer *ret);
  * it, or closing `fd`, could block. Other errors of the connection: more packets may be behind. */
 ssize_t afz_control_receive(int fd, char *buf, size_t cap, pid_t *ret_sender);
 
-/* Sends one packet; -EAGAIN when the other end does not read. */
+/* Sends one packet; -EAGAIN when the other end does not read, -EPIPE when it has closed. */
 int afz_control_send(int fd, const char *line, size_t n);
 
 #endif

@@ -64,12 +64,18 @@ static int set_from_outside(void *ctx, int which, uint64_t bytes, char *ret_text
 static int tell_status(void *ctx, char *ret_text, size_t cap)
 {
         const struct afz_guard *g = ctx;
-        uint64_t need = 0;
+        const struct afz_run_page *page = g->run->page;
+        uint64_t need = 0, gpu = atomic_load(&page->gpu_peak_bytes);
+        char gpu_peak[48] = "";
         (void)afz_pulse_get(&g->pulse, AFZ_PULSE_NEED, &need);
+        if (gpu > 0)
+                snprintf(gpu_peak, sizeof gpu_peak, "\"gpu_peak_bytes\":%llu,",
+                         (unsigned long long)gpu);
         snprintf(ret_text, cap,
-                 "{\"run\":\"%s\",\"tier\":\"%s\",\"need_bytes\":%llu,\"budget_bytes\":%llu,"
-                 "\"swap_bytes\":%llu,\"braked\":%s}",
-                 g->run->page->id, afz_tier_name(g->hold.row->tier), (unsigned long long)need,
+                 "{\"run\":\"%s\",\"tier\":\"%s\",\"need_bytes\":%llu,\"peak_bytes\":%llu,%s"
+                 "\"budget_bytes\":%llu,\"swap_bytes\":%llu,\"braked\":%s}",
+                 page->id, afz_tier_name(g->hold.row->tier), (unsigned long long)need,
+                 (unsigned long long)atomic_load(&page->peak_bytes), gpu_peak,
                  (unsigned long long)g->budget.ram_bytes, (unsigned long long)g->budget.swap_bytes,
                  g->braked ? "true" : "false");
         return 0;
@@ -254,7 +260,7 @@ static bool hold_job(struct afz_guard *g)
         afz_guard_release(g);
         g->recorded.next_ns = 0;
         afz_guard_record(g);
-        bool ours = g->stop_asked || afz_guard_kernel_killed(g);
+        bool ours = g->stop_asked || g->agent.gave_up || afz_guard_kernel_killed(g);
         bool gone = wait_until_gone(g, ours ? wait_for.gone_ns : wait_for.settle_ns, ours);
         if (ours && gone)
                 sweep_shm(g);

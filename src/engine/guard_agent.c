@@ -63,8 +63,8 @@ unsigned afz_guard_agent_environment(struct afz_guard *g, const char **ret)
 void afz_guard_agent_hello(void *ctx, uint32_t abilities)
 {
         struct afz_guard *g = ctx;
-        (void)abilities; /* of one; others may have said so before */
-        g->agent.now.smaller = afz_control_can_shrink(g->control);
+        /* Nobody takes it back; who cannot may be another. */
+        g->agent.now.smaller |= (abilities & AFZ_ABILITY_SHRINK) != 0;
         g->slow_next_ns = 0; /* the ladder is to know it at once */
 }
 
@@ -107,6 +107,14 @@ static void note_oom(struct afz_guard_agent *a, struct afz_span text, uint64_t n
         a->oom_ns = swallowed == 0 ? now_ns : 0;
 }
 
+/* One of several that train together ends for want of memory. */
+static void note_lost(struct afz_guard_agent *a, struct afz_span text, uint64_t now_ns)
+{
+        uint64_t lost = 0;
+        if (afz_agent_event_number(text, "lost", &lost) && lost > 0 && a->lost_ns == 0)
+                a->lost_ns = now_ns;
+}
+
 /* A step that was refused memory and is made in parts from now on was gotten over. */
 static void note_event(struct afz_guard_agent *a, enum afz_agent_event event, struct afz_span text,
                        uint64_t now_ns)
@@ -127,6 +135,9 @@ static void note_event(struct afz_guard_agent *a, enum afz_agent_event event, st
                 break;
         case AFZ_AGENT_REFUSE:
                 note_refusal(a, text);
+                break;
+        case AFZ_AGENT_NOTE:
+                note_lost(a, text, now_ns);
                 break;
         default:
                 break;
@@ -181,6 +192,40 @@ void afz_guard_agent_event(void *ctx, enum afz_agent_event event, const char *te
         a->said_ns[event] = now;
         afz_guard_say(g, afz_agent_event_name(event), false, "%.*s",
                       fitting(sentence, sizeof((struct afz_word *)NULL)->text - 1), sentence.p);
+}
+
+/* ---- several that train together ---- */
+
+static const struct {
+        uint64_t settle_ns; /* the others come to where they wait, and the keeper has seen it */
+        uint64_t wait_ns;   /* those who start such a job end it in a few seconds; torch itself
+                               waits for 10 to 30 minutes */
+} ranks = {
+        .settle_ns = 5 * AFZ_NS_PER_S,
+        .wait_ns = 15 * AFZ_NS_PER_S,
+};
+
+void afz_guard_agent_turn(struct afz_guard *g)
+{
+        struct afz_guard_agent *a = &g->agent;
+        uint64_t step = 0, saved, since_ns = afz_guard_now(g) - a->lost_ns;
+        if (a->lost_ns == 0 || g->server || g->order->policy != AFZ_POLICY_ADAPT)
+                return;
+        (void)afz_keeper_steps(g->keeper, &step, &saved);
+        if (since_ns < ranks.settle_ns)
+                a->lost_step = step;
+        if (since_ns < ranks.wait_ns)
+                return;
+        a->lost_ns = 0;
+        if (step != a->lost_step || a->gave_up)
+                return; /* they go on */
+        a->gave_up = true;
+        afz_guard_say(g, "kill", true,
+                      "one of its processes ran out of memory %.0f s ago, and the others wait for "
+                      "it: all are ended (SIGKILL)",
+                      (double)since_ns / (double)AFZ_NS_PER_S);
+        afz_guard_release(g);
+        (void)g->hold.row->kill(g->hold.state);
 }
 
 /* ---- what would be lost, and what is ---- */

@@ -216,7 +216,8 @@ static void checkpoint(struct afz_guard *g)
                 return;
         }
         afz_guard_release(g);
-        note_asked(g);
+        if (g->ladder.stage >= AFZ_STAGE_ASKED) /* earlier it is no end that begins */
+                note_asked(g);
         afz_guard_did(g, AFZ_ACTION_CHECKPOINT);
         if (afz_checkpoint_ask(&g->checkpoint, afz_guard_now(g)) == AFZ_CHECKPOINT_SIGNAL)
                 (void)afz_stop_ask(&g->env, g->spawn.pid, g->spawn.pidfd, order->checkpoint_signal);

@@ -117,6 +117,7 @@ void afz_guard_afresh(struct afz_guard *g)
         g->report.shm.unmapped_bytes = 0;
         g->agent.now = (struct afz_restart_facts){0};
         g->agent.refused = false;
-        g->agent.oom_ns = g->agent.base_step = 0;
+        g->agent.oom_ns = g->agent.base_step = g->agent.lost_ns = 0;
+        g->agent.gave_up = false;
         afz_keeper_forget_steps(g->keeper);
 }

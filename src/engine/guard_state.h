@@ -62,6 +62,9 @@ struct afz_guard_agent {
         uint64_t oom_ns;              /* when it was refused memory and did not get over it;
                                          0: never */
         uint64_t base_step; /* which one this attempt went on from; its own count begins anew */
+        uint64_t lost_ns;   /* when one of several that train together was lost; 0: none */
+        uint64_t lost_step; /* which one they were at then */
+        bool gave_up;       /* on those that were left: they waited for it */
         uint64_t said_ns[AFZ_AGENT_EVENTS]; /* when one of the kind was last said; 0: never */
         uint64_t spent_ns; /* recording events is paid for with the time up to here */
         bool told_unsaved;
@@ -200,6 +203,8 @@ unsigned afz_guard_agent_environment(struct afz_guard *g, const char **ret);
 void afz_guard_agent_hello(void *g, uint32_t abilities); /* the calls of control.h */
 void afz_guard_agent_saved(void *g, const char *path);
 void afz_guard_agent_event(void *g, enum afz_agent_event event, const char *text);
+/* What is due now and then: of several that train together, one may be lost. */
+void afz_guard_agent_turn(struct afz_guard *g);
 void afz_guard_say_unsaved(struct afz_guard *g); /* once, where nobody could save its steps */
 void afz_guard_say_lost(struct afz_guard *g);    /* after it was stopped; where steps are known */
 

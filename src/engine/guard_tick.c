@@ -196,6 +196,7 @@ static void slow_turn(struct afz_guard *g)
         count_cost(g);
         afz_guard_record_trouble(g);
         change_ladder(g);
+        afz_guard_agent_turn(g);
         reckon_again(g);
         if (!afz_scout_read(g->scout, &g->report) || g->report.count == g->report_count)
                 return;

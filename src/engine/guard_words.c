@@ -147,6 +147,8 @@ static struct afz_end end_of(const struct afz_guard *g)
         if (afz_guard_kernel_killed(g) &&
             (g->order->attach || g->root_signaled || g->root_status != 0))
                 return (struct afz_end){AFZ_END_OOM_KILLED, SIGKILL};
+        if (g->agent.gave_up) /* as the one ended that the others waited for */
+                return (struct afz_end){AFZ_END_EXIT, 1};
         if (g->stop_asked)
                 return (struct afz_end){AFZ_END_STOPPED, g->root_signaled ? g->root_status : -1};
         if (g->order->attach)

@@ -5,20 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#ifndef F_SEAL_FUTURE_WRITE /* Linux 5.1 */
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-
 /* Above a need that was proved before the same need again is granted: counters are not exact. */
 #define BREATH_BYTES (UINT64_C(1) << 20)
 
-/* Our own mapping is older than the seal. */
 static int seal(int fd)
 {
-        return fcntl(fd, F_ADD_SEALS,
-                     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0
-                       ? -errno
-                       : 0;
+        return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ? -errno : 0;
 }
 
 int afz_keeper_room_make(struct afz_room **ret, int *ret_fd)
@@ -26,7 +18,7 @@ int afz_keeper_room_make(struct afz_room **ret, int *ret_fd)
         int fd = memfd_create("antifreeze-room", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)
                 return -errno;
-        int r = ftruncate(fd, AFZ_ROOM_BYTES) < 0 ? -errno : 0;
+        int r = ftruncate(fd, (off_t)AFZ_ROOM_FILE_BYTES) < 0 ? -errno : 0;
         struct afz_room *room = MAP_FAILED;
         if (r == 0) {
                 room = mmap(NULL, AFZ_ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -7,6 +7,7 @@
 #include "end_clues.h"
 #include "inside.h"
 #include "out.h"
+#include "quantity.h"
 #include "step_clock.h"
 
 /* Steps are looked at once a second: of one that is told as begun within this time it is not known
@@ -16,6 +17,10 @@
 /* Who ends for a request that was refused has ended by then: a traceback and the way out take
  * seconds. */
 #define LEAVE_MS 15000
+
+/* The lines that hold memory are looked for every 10 s at most: what was seen so shortly before is
+ * still so. */
+#define SITES_MS 20000
 
 /* ---- one event ---- */
 
@@ -68,6 +73,10 @@ static void add_oom(const struct afz_flight *flight, const struct afz_end *end,
         bool well = end->how == AFZ_END_EXIT && end->code == 0;
         oom.stepped_on = steps_follow(flight, mark->t_ms);
         oom.gone_on = well || oom.stepped_on;
+        if (oom.gpu && before->sites.n > 0 && mark->t_ms - before->sites_ms < SITES_MS) {
+                oom.sites = before->sites;
+                oom.sites_ms = before->sites_ms;
+        }
         t->gone_on += oom.gone_on;
         if (oom.swallowed) {
                 t->swallowed[oom.gpu]++;
@@ -78,6 +87,14 @@ static void add_oom(const struct afz_flight *flight, const struct afz_end *end,
         }
         t->ooms[oom.gpu]++;
         t->last[oom.gpu] = oom;
+}
+
+static void add_sites(const struct afz_mark *mark, struct afz_tale *t)
+{
+        if (t->ooms[true] == 0)
+                return;
+        t->last[true].sites = afz_span_str(mark->text);
+        t->last[true].sites_ms = mark->t_ms;
 }
 
 static void add_split(const struct afz_mark *mark, bool smaller, struct afz_tale *t)
@@ -177,6 +194,9 @@ void afz_tale_of(const struct afz_flight *flight, const struct afz_end *end, uin
                 case AFZ_AGENT_OOM:
                         add_oom(flight, end, mark, &t);
                         break;
+                case AFZ_AGENT_SITES:
+                        add_sites(mark, &t);
+                        break;
                 case AFZ_AGENT_SPLIT:
                 case AFZ_AGENT_GROW:
                         add_split(mark, mark->code == AFZ_AGENT_SPLIT, &t);
@@ -234,6 +254,18 @@ static void say_ooms(const struct afz_tale *t, struct afz_out *out)
                 afz_out_str(out, all == 1 ? ", and it went on" : ", and it went on each time");
 }
 
+/* By the probe's count, where nobody told of the error: the program took it for what it is. */
+static void say_refused(const struct afz_tale *t, struct afz_out *out)
+{
+        char size[AFZ_SIZE_TEXT_CAP];
+        if (t->refused == 0 || t->ooms[0] > 0)
+                return;
+        afz_out_fmt(out, "%s%u large request%s for memory (%s) %s refused",
+                    out->len > 0 ? "; " : "", t->refused, t->refused == 1 ? "" : "s",
+                    afz_format_size(size, sizeof size, t->refused_bytes),
+                    t->refused == 1 ? "was" : "were");
+}
+
 static void say_parts(const struct afz_tale *t, struct afz_out *out)
 {
         uint64_t parts = afz_tale_parts(t);
@@ -274,6 +306,7 @@ bool afz_tale_words(const struct afz_tale *tale, char *buf, size_t cap)
 {
         struct afz_out out = afz_out_to(-1, buf, cap - 1);
         say_ooms(tale, &out);
+        say_refused(tale, &out);
         say_parts(tale, &out);
         say_resumes(tale, &out);
         buf[out.len] = '\0';
@@ -281,9 +314,8 @@ bool afz_tale_words(const struct afz_tale *tale, char *buf, size_t cap)
 }
 
 /* The last two colons part it: a path may have some of its own. */
-void afz_oom_where(const struct afz_oom *oom, struct afz_where *ret)
+static void read_place(struct afz_span at, struct afz_where *ret)
 {
-        struct afz_span at = oom->at;
         size_t function = at.n, line;
         uint64_t number_of;
         while (function > 0 && at.p[function - 1] != ':')
@@ -299,4 +331,32 @@ void afz_oom_where(const struct afz_oom *oom, struct afz_where *ret)
         afz_span_copy((struct afz_span){at.p + function, at.n - function}, ret->function,
                       sizeof ret->function);
         ret->line = (int32_t)number_of;
+}
+
+void afz_oom_where(const struct afz_oom *oom, struct afz_where *ret)
+{
+        read_place(oom->at, ret);
+}
+
+bool afz_oom_site(const struct afz_oom *oom, unsigned nth, struct afz_where *ret,
+                  uint64_t *ret_bytes)
+{
+        struct afz_where where = {0};
+        struct afz_span at;
+        char name[] = "a_bytes";
+        uint64_t bytes;
+        if (nth >= 26)
+                return false;
+        name[0] = (char)('a' + nth);
+        if (!afz_agent_event_number(oom->sites, name, &bytes))
+                return false;
+        strcpy(name + 2, "at");
+        if (!afz_agent_event_value(oom->sites, name, &at))
+                return false;
+        read_place(at, &where);
+        if (where.line == 0)
+                return false;
+        *ret = where;
+        *ret_bytes = bytes;
+        return true;
 }

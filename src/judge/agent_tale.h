@@ -18,6 +18,9 @@ struct afz_oom {
         uint64_t micro;       /* of them, those that were put through at once; 0: not known */
         uint64_t asked_bytes, allocated_bytes, reserved_bytes; /* 0: not known */
         struct afz_span at;                                    /* "FILE:LINE:FUNCTION"; or empty */
+        struct afz_span sites; /* of a GPU: the last AFZ_AGENT_SITES, of this one or of one shortly
+                                  before; or empty */
+        uint32_t sites_ms;
 };
 
 struct afz_tale {
@@ -53,11 +56,15 @@ bool afz_oom_is_fatal(const struct afz_oom *oom, const struct afz_end *end);
 uint64_t afz_tale_parts(const struct afz_tale *tale);
 
 /* "memory ran out 3 times (GPU), and it went on each time; from step 12 on steps were made in 4
- * parts of 16 of their 64 samples, 188 of them". False: nothing was adapted, and nothing survived.
- */
+ * parts of 16 of their 64 samples, 188 of them". False: nothing was adapted or refused, and nothing
+ * survived. */
 bool afz_tale_words(const struct afz_tale *tale, char *buf, size_t cap);
 
 /* The line where it ran out; nothing is set where that is not known. */
 void afz_oom_where(const struct afz_oom *oom, struct afz_where *ret);
+
+/* One of the lines that held the GPU's memory then, the largest first. False: there are no more. */
+bool afz_oom_site(const struct afz_oom *oom, unsigned nth, struct afz_where *ret,
+                  uint64_t *ret_bytes);
 
 #endif

@@ -57,6 +57,17 @@ static bool ask(struct afz_ladder *l, const struct afz_look *look, struct afz_de
         return true;
 }
 
+/* What is refused may end it, long before the rungs: who comes so near, so fast, is to have
+ * something saved. Its stage stays. */
+static void ask_early(struct afz_ladder *l, const struct afz_look *look, struct afz_decision *ret)
+{
+        if (l->braked || afz_does(ret, AFZ_ACTION_BRAKE) ||
+            (l->asked_ns && look->t_ns - l->asked_ns < afz_rule.ask_early_ns))
+                return;
+        if (ask(l, look, ret))
+                l->cause = l->setup.lowered ? AFZ_CAUSE_PRESSURE : AFZ_CAUSE_BUDGET;
+}
+
 /* Even where there is no time to wait for it, the job is asked to save first: a handler that only
  * closes a file may be quick enough. One that was asked before and is frozen stays so. */
 static void kill_it(struct afz_ladder *l, const struct afz_look *look, struct afz_decision *ret)
@@ -234,8 +245,12 @@ static void rung_calm(struct afz_ladder *l, const struct afz_look *look, enum af
                 return;
         uint64_t from =
                 afz_most(lines->act_bytes, l->proved_bytes ? l->proved_bytes + look->noise : 0);
-        if (look->need < from || !look->growing || is_refused(l, look))
+        if (look->need < from || !look->growing)
                 return;
+        if (is_refused(l, look)) {
+                ask_early(l, look, ret);
+                return;
+        }
         l->cause = l->setup.lowered ? AFZ_CAUSE_PRESSURE : AFZ_CAUSE_BUDGET;
         l->climb_ns = look->t_ns;
         l->base_bytes = from;

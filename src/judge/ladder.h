@@ -26,9 +26,10 @@
  *   there.
  * - A job that can use less is asked to at the start of a climb, and has 5 s for it (a step) before
  *   it is asked to save; a second time with that, and before it is stopped where there is time.
- * - A job whose large allocations are refused half way to the stop line is not stopped, braked or
- *   asked for anything for the slope that leads there: it is taken at its need. What is not refused
- *   (a slow leak, many small things) takes the rungs as ever.
+ * - A job whose large allocations are refused half way to the stop line is not stopped or braked
+ *   for the slope that leads there: it is taken at its need. It is asked to save, for a step that
+ *   is refused may be its last, but seldom. What is not refused (a slow leak, many small things)
+ *   takes the rungs as ever.
  * - Policy watch: TELL and nothing else. Shrink is for adapt alone. RESTART is never said here:
  *   the engine decides it after the end (restart_plan.h).
  */

@@ -40,7 +40,8 @@ static const struct {
 static const struct {
         uint64_t near_ns, kill_ns, freeze_ns, fast_bytes_per_s, late_most_ns;
         uint64_t noise_bytes, noise_part, fine_ns, mid_ns, coarse_ns;
-        uint64_t again_percent, still_ns, dose_part, ask_again_ns, asking_ns, answer_ns;
+        uint64_t again_percent, still_ns, dose_part, ask_again_ns, ask_early_ns;
+        uint64_t asking_ns, answer_ns;
         uint64_t shrink_ns, shrinks, shrink_part, sudden_ns, words_ns;
         uint64_t settle_ns, grown_ns, int_part, int_most_ns, hurt_grace_ns;
         uint64_t last_part, last_least, last_most;
@@ -64,15 +65,17 @@ static const struct {
         .coarse_ns = 250 * AFZ_MS,
         .grown_ns = 2 * AFZ_SECOND, /* a slow leak shows in this */
 
-        .again_percent = 5,              /* below act: the climb is over, and may be told anew */
-        .still_ns = 1 * AFZ_SECOND,      /* of its own time without growth: it rests, it fits */
-        .dose_part = 16,                 /* doses in the half way to stop */
-        .ask_again_ns = 60 * AFZ_SECOND, /* between two requests to save: saving costs */
-        .asking_ns = 100 * AFZ_MS,       /* until the request is seen to be on its way */
-        .answer_ns = 5 * AFZ_SECOND,     /* an agent answers at the end of a step */
-        .shrink_ns = 5 * AFZ_SECOND,     /* and makes smaller steps from the next one on */
-        .shrinks = 2,                    /* in one climb: at its start, and before harder rungs */
-        .sudden_ns = 1 * AFZ_SECOND,     /* to stop in less: large things, which are refused */
+        .again_percent = 5,               /* below act: the climb is over, and may be told anew */
+        .still_ns = 1 * AFZ_SECOND,       /* of its own time without growth: it rests, it fits */
+        .dose_part = 16,                  /* doses in the half way to stop */
+        .ask_again_ns = 60 * AFZ_SECOND,  /* between two requests to save: saving costs */
+        .ask_early_ns = 600 * AFZ_SECOND, /* the same where each step may come so near: who saves
+                                           * for 6 s then does so for a hundredth of the time */
+        .asking_ns = 100 * AFZ_MS,        /* until the request is seen to be on its way */
+        .answer_ns = 5 * AFZ_SECOND,      /* an agent answers at the end of a step */
+        .shrink_ns = 5 * AFZ_SECOND,      /* and makes smaller steps from the next one on */
+        .shrinks = 2,                     /* in one climb: at its start, and before harder rungs */
+        .sudden_ns = 1 * AFZ_SECOND,      /* to stop in less: large things, which are refused */
         .shrink_part = 4, /* but the last quarter of the way to stop is for saving in, and beyond
                            * stop no more than the first quarter of the margin is waited in; */
         .words_ns = 600 * AFZ_MS, /* nor where hard is so near: twice near_ns, so that words come

@@ -24,6 +24,8 @@ enum afz_agent_event {
                              not made smaller, restart=1: unless it is started anew */
         AFZ_AGENT_RESUME, /* it goes on from a checkpoint: step= */
         AFZ_AGENT_NOTE,   /* anything else; kinds that we do not know, too */
+        AFZ_AGENT_SITES,  /* the lines that held a GPU's memory when it ran out just now: device=
+                             total_bytes= a_at=FILE:LINE:FUNCTION a_bytes= b_at= b_bytes= ... */
         AFZ_AGENT_EVENTS
 };
 

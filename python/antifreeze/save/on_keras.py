@@ -1,7 +1,9 @@
 """Keras: fit() saves weights, optimizer and place when the guard asks for it, in the form of its own BackupAndRestore, and goes
 on from there after a restart: at the epoch, and at the batch of it.
 
-Each backup is a folder of its own, which gets its name when it is whole; the one before goes then.
+Each backup is a folder of its own, which gets its name when it is whole; the one before goes then. Keras' own callbacks
+(ModelCheckpoint, BackupAndRestore) write over their files in place: where a run may be started again, these get their name when
+they are whole, too.
 """
 import functools
 import json
@@ -118,8 +120,50 @@ def restore(model, path):
         return
     if model.optimizer is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
-    model.load_weights(os.path.join(path, WEIGHTS))
+    variables = [*model.variables, *(model.optimizer.variables if model.optimizer is not None else ())]
+    kept = [variable.numpy() for variable in variables]
+    try:
+        model.load_weights(os.path.join(path, WEIGHTS))
+    except Exception as error:  # half of it may be loaded
+        for variable, value in zip(variables, kept):
+            variable.assign(value)
+        talk.event("note", f"begins from the start: what was saved in {path} does not load ({type(error).__name__})")
+        return
     model._initial_epoch = where["epoch"]
     _skip = where.get("done", 0)
     talk.event("resume", f"goes on in epoch {where['epoch'] + 1} after batch {_skip}, from {path}",
                step=int(model.optimizer.iterations.numpy()) if hasattr(model.optimizer.iterations, "numpy") else 0)
+
+
+def whole(inner):
+    """Around keras.src.saving.saving_lib.save_model and save_weights_only."""
+    @functools.wraps(inner)
+    def save_whole(model, filepath, *args, **kwargs):
+        path = file_of(filepath)
+        if path is None or any(args) or kwargs.get("max_shard_size") is not None or not kwargs.get("zipped", True):
+            return inner(model, filepath, *args, **kwargs)
+        part = os.path.join(os.path.dirname(path), ".part-" + os.path.basename(path))
+        try:
+            result = inner(model, part, *args, **kwargs)
+            if os.path.exists(path):
+                shutil.copymode(path, part)
+            saving.sync(part)
+            os.replace(part, path)
+            saving.sync(os.path.dirname(path))
+        except BaseException:
+            saving.remove(part)
+            raise
+        return result
+
+    return save_whole
+
+
+def file_of(filepath):
+    """Where it is one file in a folder of this machine; None: not to be told."""
+    try:
+        path = os.path.realpath(os.fspath(filepath))
+        folder = os.path.dirname(path)
+        is_file = os.path.isfile(path) or not os.path.lexists(path) and os.path.isdir(folder)
+        return path if is_file and path.endswith((".weights.h5", ".keras")) and os.access(folder, os.W_OK | os.X_OK) else None
+    except (TypeError, ValueError, OSError):
+        return None

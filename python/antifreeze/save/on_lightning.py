@@ -45,10 +45,25 @@ def trainer(module):
 def where_from(args, kwargs):
     """ckpt_path is the fifth argument of fit()."""
     if len(args) < 5 and not kwargs.get("ckpt_path") and saving.is_restart():
-        path = saving.resume_path()
+        path = whole_one(saving.resume_path())
         if path:
             return {**kwargs, "ckpt_path": path}
     return kwargs
+
+
+def whole_one(path):
+    """This one; or, where a kill came while it was written over, the newest beside it that is whole. ""; there is none."""
+    if not path or is_whole(path):
+        return path
+    folder = os.path.dirname(path)
+    beside = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".ckpt")]
+    return max(filter(is_whole, beside), key=os.path.getmtime, default="")
+
+
+def is_whole(path):
+    """torch writes a file's list of contents at its end; a folder's has a file of its own, which comes last."""
+    import zipfile
+    return os.path.exists(os.path.join(path, ".metadata")) if os.path.isdir(path) else zipfile.is_zipfile(path)
 
 
 def told(filepath):
@@ -85,21 +100,33 @@ def go_on_in_data(trainer):
             for _ in range(done):
                 next(fetcher)
             fetcher.fetched -= done  # it will be added
+        count_epoch(loop)
     except Exception:
         pass
+
+
+def count_epoch(loop):
+    """Saved at the last batch of an epoch: the next one begins, which Lightning takes for the one that was, and does not count.
+    What is saved in it would be gone on from at its first batch."""
+    epochs = loop.epoch_progress.total
+    if saving.resume_path() and loop.restarted_mid_epoch and epochs.ready == epochs.processed:
+        loop.reset_restart_stage()
 
 
 def make_callback(base):
     class Antifreeze(base):
         is_antifreeze = True
-        wanted = False
+        wanted, together = False, None
 
         def on_train_start(self, trainer, pl_module):
-            self.together = saving.Together(trainer.world_size, trainer.num_nodes)
-            if trainer.global_step:
-                saving.resumed(trainer.global_step, saving.resume_path() or "its checkpoint")
-                go_on_in_data(trainer)
-            saving.means("framework", self.asked if self.together.is_possible else None)
+            try:
+                self.together = saving.Together(trainer.world_size, trainer.num_nodes)
+                if trainer.global_step:
+                    saving.resumed(trainer.global_step, saving.resume_path() or "its checkpoint")
+                    go_on_in_data(trainer)
+                saving.means("framework", self.asked if self.together.is_possible else None)
+            except Exception:
+                pass
 
         def asked(self, _):
             self.wanted = True
@@ -112,7 +139,7 @@ def make_callback(base):
                     self.together.ask(trainer.global_step)
                 except Exception as error:
                     talk.cannot(f"{type(error).__name__}: {error}")
-            if not self.together.is_due(trainer.global_step):
+            if not self.together or not self.together.is_due(trainer.global_step):
                 return
             path = os.path.join(os.path.abspath(trainer.default_root_dir), saving.PLACE,
                                 os.environ.get("ANTIFREEZE_RUN", "run"), NAME)
@@ -125,6 +152,7 @@ def make_callback(base):
 
         def on_train_end(self, trainer, pl_module):
             saving.means("framework", None)
-            self.together.done()
+            if self.together:
+                self.together.done()
 
     return Antifreeze()

@@ -15,7 +15,13 @@ OURS = "antifreeze.json"  # says which run has made it: the checkpoints of anoth
 def trainer(module):
     """transformers.trainer"""
     kind = module.Trainer
-    inner = kind.train
+    inner, save = kind.train, kind._save_checkpoint
+
+    @functools.wraps(save)
+    def _save_checkpoint(self, *args, **kwargs):
+        if saving.is_first():  # a folder that is there already is not whole while it is written over
+            saving.remove(os.path.join(str(self.args.output_dir), f"checkpoint-{self.state.global_step}", LAST))
+        return save(self, *args, **kwargs)
 
     @functools.wraps(inner)
     def train(self, *args, **kwargs):
@@ -27,7 +33,7 @@ def trainer(module):
             pass
         return inner(self, *args, **kwargs)
 
-    kind.train = train
+    kind.train, kind._save_checkpoint = train, _save_checkpoint
 
 
 def with_checkpoint(folder, args, kwargs):
@@ -49,6 +55,9 @@ def where_from(folder, wish):
     path = saving.resume_path()
     if not is_whole(path):
         path = newest(folder, os.environ.get("ANTIFREEZE_RUN"))
+    later = newest(folder)  # one that was whole when it was killed, and not told yet
+    if path and later and all(of(later) > of(path) for of in (step_of, written_ns)):
+        path = later
     return path or wish
 
 
@@ -56,12 +65,20 @@ def newest(folder, run=None):
     """The last whole checkpoint in a folder; with `run`: that this run has made."""
     found = []
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        word, _, step = name.rpartition("-")
         path = os.path.join(folder, name)
-        if word == "checkpoint" and step.isdigit() and is_whole(path):
+        if name.startswith("checkpoint-") and step_of(path) and is_whole(path):
             if run is None or saving.read_json(os.path.join(path, OURS)).get("run") == run:
-                found.append((int(step), path))
+                found.append((step_of(path), path))
     return max(found)[1] if found else None
+
+
+def step_of(path):
+    step = path.rpartition("-")[2]
+    return int(step) if step.isdigit() else 0
+
+
+def written_ns(path):
+    return os.stat(os.path.join(path, LAST)).st_mtime_ns
 
 
 def is_whole(path):
@@ -82,13 +99,16 @@ def make_callback():
 
     class Antifreeze(base):
         is_antifreeze = True
-        wanted = False
+        wanted, together = False, None
 
         def on_train_begin(self, args, state, control, **kwargs):
-            self.together = saving.Together(args.world_size)
-            if state.global_step:
-                saving.resumed(state.global_step, saving.resume_path() or "its checkpoint")
-            saving.means("framework", self.asked if self.together.is_possible else None)
+            try:
+                self.together = saving.Together(args.world_size)
+                if state.global_step:
+                    saving.resumed(state.global_step, saving.resume_path() or "its checkpoint")
+                saving.means("framework", self.asked if self.together.is_possible else None)
+            except Exception:
+                pass
 
         def asked(self, _):
             self.wanted = True
@@ -101,7 +121,7 @@ def make_callback():
                     self.together.ask(state.global_step)
                 except Exception as error:
                     talk.cannot(f"{type(error).__name__}: {error}")
-            if self.together.is_due(state.global_step):
+            if self.together and self.together.is_due(state.global_step):
                 control.should_save = True
             return control
 
@@ -116,6 +136,7 @@ def make_callback():
 
         def on_train_end(self, args, state, control, **kwargs):
             saving.means("framework", None)
-            self.together.done()
+            if self.together:
+                self.together.done()
 
     return Antifreeze()

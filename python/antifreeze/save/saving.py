@@ -92,7 +92,7 @@ def write(path, dump):
             sync(part)
             os.replace(part, path)
         except BaseException:
-            _remove(part)
+            remove(part)
             raise
         sync(os.path.dirname(path) or ".")
     finally:
@@ -118,7 +118,7 @@ def sync(path):
         os.close(fd)
 
 
-def _remove(path):
+def remove(path):
     try:
         os.remove(path)
     except OSError:
@@ -135,7 +135,12 @@ def place(name):
 
 def is_first():
     """Rank 0, or the only one."""
-    return (os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or "0") == "0"
+    return talk.rank()[0] == 0
+
+
+def _opener(path, flags):
+    """For a file that nobody else may read, or have put there as a link or a pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
 
 class Together:
@@ -147,8 +152,10 @@ class Together:
         """world: how many they are, by their framework's word. On several machines they have no such file."""
         self.world = world
         self.is_possible = nodes == 1 if nodes else world <= int(os.environ.get("LOCAL_WORLD_SIZE") or world)
-        job = os.environ.get("ANTIFREEZE_RUN", "") + "-" + (os.environ.get("MASTER_PORT") or "")
-        self.path = f"/dev/shm/antifreeze-{os.getuid()}-{job}.save"
+        # Beside the guard's socket: the folder is this user's alone.
+        which = "-".join(os.environ.get(name) or "" for name in ("MASTER_PORT", "ANTIFREEZE_ATTEMPT"))
+        self.path = f"{os.environ.get('ANTIFREEZE_SOCKET', '')}.{which}.save"
+        self.is_possible = self.is_possible and (world == 1 or self.path.startswith("/"))
         self.due = self.was = 0
         self.done()
 
@@ -157,16 +164,18 @@ class Together:
         if self.world == 1:
             self.due = step
         else:
-            with open(self.path + ".part", "w", encoding="ascii") as file:
+            part = self.path + ".part"
+            remove(part)
+            with open(part, "x", encoding="ascii", opener=_opener) as file:
                 file.write(str(step + 1))
-            os.replace(self.path + ".part", self.path)
+            os.replace(part, self.path)
 
     def is_due(self, step):
         """By all of them, at the end of each step."""
         if self.world > 1:
             try:
-                with open(self.path, encoding="ascii") as file:
-                    self.due = int(file.read() or 0)
+                with open(self.path, encoding="ascii", opener=_opener) as file:
+                    self.due = int(file.read(32) or 0) if os.fstat(file.fileno()).st_uid == os.geteuid() else 0
             except (OSError, ValueError):
                 return False
         is_due = self.due == step > self.was  # a step may end several times, once for each part of its batch
@@ -176,7 +185,7 @@ class Together:
 
     def done(self):
         if self.world > 1 and is_first():
-            _remove(self.path)
+            remove(self.path)
 
 
 # ---- autosave
@@ -186,12 +195,12 @@ def autosave(*objects, path="autosave.pt", every=300.0, resume=True, **named):
     and when the guard asks for it; if the file is there already, loads it, and training goes on from it:
 
         saved = antifreeze.autosave(model, optimizer)
-        for epoch in range(saved.epoch, 10):
+        for epoch in saved.epochs(10):  # those of range(10) that are left
             for batch in antifreeze.steps(loader):  # goes on at the batch where it was
                 ...
 
-    or, for loops that count steps, range(saved.step, 10000). A loop over antifreeze.steps() that asks for neither passes
-    over the epochs that are done. To begin anew, remove the file or say resume=False."""
+    or, for loops that count steps, saved.steps(10000). In a program that asks for neither, loops over antifreeze.steps() that
+    were done are passed over. To begin anew, remove the file or say resume=False."""
     keeper = Autosave({**{str(n): thing for n, thing in enumerate(objects)}, **named}, path, every)
     keeper.begin(resume)
     return keeper
@@ -209,17 +218,18 @@ class Autosave:
         self._place = Place()
         self._process = os.getpid()
 
-    @property
-    def step(self):
-        """Steps that are done: where a loop that counts them goes on."""
-        self._place.asked_step()
-        return self._step
+    def __repr__(self):
+        return f"<antifreeze.autosave to {self.path}: loaded {self._step} steps, {self._epoch} epochs>"
 
-    @property
-    def epoch(self):
-        """Loops over antifreeze.steps() that are done."""
-        self._place.asked_epoch()
-        return self._epoch
+    def steps(self, most):
+        """The numbers of the steps that are left. From here on it is this that has the place."""
+        self._place.leave()
+        return range(self._step, most)
+
+    def epochs(self, most):
+        """The numbers of the epochs that are left, loops over antifreeze.steps(): none of them is passed over."""
+        self._place.pass_over = 0
+        return range(self._epoch, most)
 
     def begin(self, resume):
         source = self.path if os.path.exists(self.path) else resume_path()
@@ -308,13 +318,11 @@ class Place:
         self.loaded = {key: state[key] for key in ("epoch", "batch", "random_then", "random_now")}
         self.epoch = self.pass_over = state["epoch"]
 
-    def asked_step(self):
+    def leave(self):
+        """It is the program that goes there."""
         self.pass_over = 0
         if self.loaded:
             self.loaded.update(batch=0, random_then=None)
-
-    def asked_epoch(self):
-        self.pass_over = 0
 
     def begin(self, iterable):
         self.depth += 1
@@ -406,7 +414,7 @@ def random_state():
     torch = modules.get("torch")
     if torch is not None:
         state["torch"] = torch.get_rng_state()
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if torch.cuda.is_initialized():  # is_available() would ask the driver, and no child that is forked could use CUDA then
             state["cuda"] = torch.cuda.get_rng_state_all()
     return state
 

@@ -6,7 +6,10 @@ noticed(): the moment is kept until somebody calls caught(), and if the next ste
 
 Nothing of a framework is imported here: errors are known by their names and words.
 """
+import atexit
 import sys
+
+from .. import talk
 
 # Where an error is sought that another one was raised from: `raise TrainerError from error`.
 DEEPEST_CAUSE = 8
@@ -34,6 +37,7 @@ count = 0  # of all that were seen
 batch = 0  # samples of the last batch, kept by who sees batches
 pending = None  # the keys of one that was noticed and not yet told
 sources = []  # functions that give keys of the moment: what a framework's allocator has
+lines = None  # a function that gives keys of the lines which hold a GPU's memory (see/cuda_sites.py)
 
 
 def is_oom(error):
@@ -117,6 +121,7 @@ def noticed(**keys):
     count += 1
     tell("ooms_count", count)
     pending = {**moment(), "at": place(sys._getframe(1)) or place(main_frame()), **keys}
+    look_at_lines(keys.get("device"))
 
 
 def caught(error, **keys):
@@ -135,6 +140,7 @@ def caught(error, **keys):
             count += 1
             tell("ooms_count", count)
             pending = {**moment(), "at": place_of(error)}
+            look_at_lines(device)
         pending["device"] = device
         if pending.get("asked_bytes") is None:
             pending["asked_bytes"] = asked_bytes(text_of(error))
@@ -151,8 +157,18 @@ def told(**keys):
     global pending
     keys, pending = {"swallowed": 1, **(pending or {}), **keys} if pending is not None else None, None
     if keys:
-        from .. import talk
         talk.event("oom", **{key: keys[key] for key in KEYS if keys.get(key) is not None})
+        if keys.get("lines"):
+            talk.event("sites", device=keys.get("device"), **keys["lines"])
+
+
+def look_at_lines(device):
+    """While what fills the memory is still there."""
+    if lines and device == "gpu":
+        try:
+            pending["lines"] = lines()
+        except Exception:
+            pass
 
 
 def tell(name, value):
@@ -203,10 +219,12 @@ def main_frame():
 
 
 def is_own(frame):
-    """Whether the code is the program's: neither a library's, nor Python's, nor ours."""
-    path = frame.f_code.co_filename
-    return not (path.startswith("<frozen") or "/site-packages/" in path or "/dist-packages/" in path or path.startswith(HOME) or
-                path.startswith(LIBRARY))
+    return is_own_path(frame.f_code.co_filename)
+
+
+def is_own_path(path):
+    """Whether the code is the program's: neither a library's, nor Python's, nor ours, nor made by a compiler."""
+    return not (path.startswith(NOT_OWN) or "/site-packages/" in path or "/dist-packages/" in path or "/torchinductor_" in path)
 
 
 def written(frame, line):
@@ -214,26 +232,6 @@ def written(frame, line):
 
 
 def watch():
-    """From now on errors are found that nobody tells us of."""
-    import atexit
-    atexit.register(ended)
-    from .. import clock
-    getattr(clock, "turns", []).append(be_heard)
-    see_raised()
-
-
-def be_heard():
-    """Who is registered last is called first: at the end of the program we come before the end of the talk with the guard, which
-    is registered when that begins."""
-    from .. import clock, talk
-    if talk._socket:
-        import atexit
-        atexit.unregister(ended)
-        atexit.register(ended)
-        clock.turns.remove(be_heard)
-
-
-def see_raised():
     """Errors of the host, which no allocator announces, are seen as they are raised; where Python can tell of that (from 3.12
     on) at no cost to code that raises nothing. Before, a program that swallows one is seen by what the probe has refused."""
     monitoring = getattr(sys, "monitoring", None)
@@ -263,11 +261,15 @@ def ended():
     """At the end of the program: Python leaves the error that ended it here, before anything is taken down."""
     try:
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-        if not (error is not None and caught(error)) and pending is not None:
+        if error is not None and caught(error):
+            if talk.rank()[1] > 1:  # those that it trains with may wait for it
+                talk.event("note", lost=1)
+        elif pending is not None:
             told()
     except Exception:
         pass
 
 
-HOME = __file__.rpartition("/")[0] + "/"
 LIBRARY = getattr(sys.modules.get("os"), "__file__", "/usr/lib/python3/os.py").rpartition("/")[0] + "/"
+NOT_OWN = ("<frozen", __file__.rpartition("/see/")[0] + "/", LIBRARY)
+atexit.register(ended)  # after talk, which hangs up when that is through

@@ -11,7 +11,8 @@ import sys
 from weakref import ref
 
 PREFIX = "antifreeze/"
-PATIENCE_S = 0.3  # for the guard's answer, at the end of a program that may have trained for days
+PATIENCE_S = 1  # for the guard's answer, at the end of a program that may have trained for days
+THINKING_S = 3  # for the verdicts, which read the recording: some 20 ms
 
 _done = []  # weak references to what was written to
 
@@ -40,7 +41,7 @@ def found():
         numbers["ram_peak_bytes"] = numbers.pop("peak_bytes")
     numbers.update({name: value for name, value in tell.last.items() if name in KEPT})
     numbers["ooms_count"] = oom.count
-    return numbers, status.get("verdict") or ""
+    return numbers, verdict() if status else ""
 
 
 KEPT = ("gpu_allocated_peak_bytes", "splits_count", "micro_count", "zeroed_count")
@@ -64,6 +65,30 @@ def ask():
             asked.close()
     except Exception:
         return None
+
+
+def verdict():
+    """The first verdict so far, in `antifreeze why`'s words. It takes a program that still runs for one that goes on: the error
+    that ends this one is known here."""
+    from . import oom
+    error = getattr(sys, "last_value", None)
+    where = oom.is_oom(error) if error is not None else None
+    if where:
+        place = oom.place_of(error)
+        return f"{ENDED[where]}: it ended with an error for want of memory{place and ' at ' + place.rpartition('/')[2] or ''}"
+    try:
+        import subprocess
+        from .. import guard
+        env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("ANTIFREEZE")}
+        told = subprocess.run([guard.program(), "why", "--json", os.environ["ANTIFREEZE_RUN"]], env=env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=THINKING_S, check=False).stdout
+        first = (json.loads(told)["verdicts"] or [{"id": "clean", "summary": "nothing was wrong so far"}])[0]
+        return f"{first['id']}: {first['summary']}"
+    except Exception:
+        return ""
+
+
+ENDED = {"gpu": "gpu-oom", "host": "host-exhaustion"}
 
 
 def wandb(module):
