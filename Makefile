@@ -115,6 +115,11 @@ bench-peers: all ## the probe's cost beside that of memray, heaptrack and Scalen
 	@$(MESON) compile -C $(BUILD) bench-programs
 	@bench/peers.py $(BUILD) $(PEERS)
 
+.PHONY: bench-adapt
+bench-adapt: all ## batches three times too large: with --policy adapt, without us, and beside accelerate and Lightning (ADAPT="--rounds 1 --gpu")
+	@bench/adapt.py $(BUILD) $(ADAPT)
+	@bench/adapt_peers.py $(BUILD) $(ADAPT)
+
 .PHONY: lines
 lines: all ## run some hundred programs whose lines are known, and count the verdicts and lines that are right (some 40 minutes)
 	@$(MESON) compile -C $(BUILD) antifreeze-probe
