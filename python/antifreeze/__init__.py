@@ -11,6 +11,7 @@ or antifreeze.step() at the start of each step. The rest, each in a line or two 
     autosave(model, optimizer)    checkpoints from which a killed run goes on
     on_checkpoint(fn)             fn saves when the guard asks for it
     guard()                       holds this process where no command can be put in front of it: notebooks, IDEs
+    Loader(path, batch=256)       data from files, read ahead within a budget in bytes
     History(n)                    for what would else be kept in an endless list
 
 All of it runs without Antifreeze, too. Nothing is loaded before it is asked for.
@@ -30,7 +31,10 @@ steps = _clock.steps
 __version__ = "0.1.0"
 _PLACES = {
     "History": "history",
+    "Loader": "feed.loader",
+    "LoaderError": "feed.loader",
     "autosave": "save.saving",
+    "bound": "feed.bound",
     "guard": "guard",
     "micro": "split.micro",
     "on_checkpoint": "save.saving",

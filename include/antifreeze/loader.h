@@ -1,0 +1,170 @@
+#ifndef ANTIFREEZE_LOADER_H
+#define ANTIFREEZE_LOADER_H
+/* A data loader that holds a budget in bytes.
+ *
+ * All of its memory is one arena that is taken and touched at the start: buffers for reading,
+ * decoded chunks, the index, batches that are on their way. It never grows. What cannot fit is an
+ * error at open, with the least that would do.
+ *
+ * Order. A dataset is a row of chunks. An epoch goes through them in a permutation made of the
+ * seed; as many of them as fit side by side make a group, and the samples of a group come in a
+ * permutation of their own. So the order is a function of seed, epoch and the groups' size, needs
+ * no memory, and is the same for any number of threads. If everything fits, there is one group: a
+ * global shuffle.
+ *
+ * Ranks take turns along that one order: of each `batch * ranks` samples rank 0 takes the first
+ * `batch`, and so on. A state that one number of ranks has left is good for any other.
+ *
+ * Batches are leased: their memory is not used again before afz_loader_release(). Who keeps more
+ * than AFZ_LEASES_MAX of them gets copies from the heap instead, which are counted; it never hangs.
+ *
+ * Threads: any one thread at a time may call in, except afz_loader_release() and afz_loader_ask(),
+ * which may be called from any. After fork() everything answers -EPERM in the child.
+ *
+ * 0 or more is success, else -errno, with a sentence in ret_why where there is one. */
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+enum {
+        AFZ_DIMENSIONS_MAX = 8,
+        AFZ_FIELDS_MAX = 8,
+        AFZ_LEASES_MAX = 8,
+        AFZ_WHY_MAX = 512, /* bytes of a sentence */
+};
+
+enum afz_dtype {
+        AFZ_U8,
+        AFZ_I8,
+        AFZ_U16,
+        AFZ_I16,
+        AFZ_U32,
+        AFZ_I32,
+        AFZ_U64,
+        AFZ_I64,
+        AFZ_F16,
+        AFZ_F32,
+        AFZ_F64,
+        AFZ_BOOL,
+        AFZ_DTYPE_COUNT
+};
+
+/* One thing that each sample has: an image, a label. */
+struct afz_field {
+        char name[32];
+        enum afz_dtype dtype;
+        uint32_t dimensions; /* of a sample; 0: a number */
+        uint64_t shape[AFZ_DIMENSIONS_MAX];
+        uint64_t bytes; /* of a sample */
+};
+
+enum afz_shuffle {
+        AFZ_SHUFFLE_WINDOW, /* as above */
+        AFZ_SHUFFLE_NONE,   /* in the order of the data */
+        AFZ_SHUFFLE_GLOBAL, /* all of it must fit, or its format must have samples that can be read
+                               one by one */
+};
+
+enum afz_on_error {
+        AFZ_ERROR_RAISE,
+        AFZ_ERROR_SKIP, /* a sample that cannot be read is left out, its batch is shorter by it;
+                           counted and logged */
+};
+
+/* What is done to images. All of it is seeded by sample and epoch. */
+struct afz_image_options {
+        uint32_t height, width; /* 0: all have the same size already */
+        uint8_t is_random_crop; /* a part of 8 to 100 % at random, else the middle */
+        uint8_t is_flipped;     /* half of them, left to right */
+        uint8_t is_float; /* channels first, 0 to 1, less mean by deviation; else bytes, channels
+                             last */
+        float jitter;     /* brightness, contrast, saturation: each by up to so much of itself */
+        float mean[3], deviation[3];
+};
+
+struct afz_loader_options {
+        const char *const
+                *paths; /* the first gives the chunks; all have as many samples (labels) */
+        uint32_t path_count;
+        const char *format;  /* NULL: told by the data. "raw" and "tokens" have to be named */
+        const char *details; /* JSON for the format: {"dtype":"f4","shape":[3,224,224]} for raw
+                                records; NULL */
+        struct afz_image_options image;
+        uint64_t budget_bytes;
+        uint32_t batch; /* samples */
+        uint64_t seed;
+        enum afz_shuffle shuffle;
+        enum afz_on_error on_error;
+        uint8_t is_last_dropped; /* the last batch of an epoch, if it is short */
+        uint32_t threads;        /* 0: chosen by measuring */
+        uint32_t rank, ranks;    /* ranks 0: one */
+        uint64_t start, stop;    /* only these samples, as if there were no others; stop 0: all */
+};
+
+struct afz_loader;
+
+int afz_loader_open(const struct afz_loader_options *options, struct afz_loader **ret,
+                    char ret_why[AFZ_WHY_MAX]);
+void afz_loader_close(struct afz_loader *loader); /* leases stay good until they are released */
+
+/* What is in there. */
+struct afz_loader_facts {
+        uint64_t samples, batches; /* of an epoch, for this rank */
+        uint64_t budget_bytes, floor_bytes;
+        uint64_t group_samples; /* that are shuffled together */
+        double shuffle_quality; /* 0: in order; 1: as good as a global shuffle */
+        uint32_t fields, threads;
+        struct afz_field field[AFZ_FIELDS_MAX];
+};
+void afz_loader_facts(const struct afz_loader *loader, struct afz_loader_facts *ret);
+
+struct afz_batch {
+        uint64_t lease;   /* for afz_loader_release() */
+        uint32_t count;   /* samples */
+        uint32_t is_copy; /* from the heap: too many are held */
+        void *data[AFZ_FIELDS_MAX];
+        uint64_t epoch, index; /* this is the index-th batch of that epoch */
+};
+
+/* 1: a batch; 0: the epoch is over, and the next call begins the next one. */
+int afz_loader_next(struct afz_loader *loader, struct afz_batch *ret, char ret_why[AFZ_WHY_MAX]);
+/* 1: next() has something to give at once; 0: not within so many milliseconds. For who must look
+ * after signals meanwhile. */
+int afz_loader_wait(struct afz_loader *loader, uint32_t most_ms);
+void afz_loader_release(struct afz_loader *loader, uint64_t lease);
+
+/* The place in the data behind the last batch that next() gave. A state is good for a loader of the
+ * same data and seed, whatever its budget, threads and ranks. */
+enum { AFZ_LOADER_STATE_BYTES = 128 };
+void afz_loader_state(const struct afz_loader *loader, uint8_t ret[AFZ_LOADER_STATE_BYTES]);
+int afz_loader_seek(struct afz_loader *loader, const uint8_t state[AFZ_LOADER_STATE_BYTES],
+                    char ret_why[AFZ_WHY_MAX]);
+/* To the start of an epoch, counted from 0. */
+int afz_loader_begin(struct afz_loader *loader, uint64_t epoch, char ret_why[AFZ_WHY_MAX]);
+
+/* To make do with so many bytes from the next group on; what is let go of goes back to the system.
+ */
+int afz_loader_ask(struct afz_loader *loader, uint64_t budget_bytes);
+
+/* What the time of an epoch went into: whichever is largest has limited it. */
+struct afz_loader_times {
+        uint64_t read_ns, read_bytes;     /* of all threads */
+        uint64_t decode_ns, decode_bytes; /* of all threads */
+        uint64_t gather_ns;
+        uint64_t waited_ns;             /* next() for a batch */
+        uint64_t idle_ns;               /* a batch for next() */
+        uint64_t skipped, copies, held; /* samples; batches from the heap; leases now */
+};
+void afz_loader_times(const struct afz_loader *loader, struct afz_loader_times *ret);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+#endif

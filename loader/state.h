@@ -1,0 +1,24 @@
+#ifndef AFZ_STATE_H
+#define AFZ_STATE_H
+/* A place in the data, as bytes that can be kept: little-endian on every machine, with a checksum.
+ */
+#include <stdint.h>
+
+#include "antifreeze/loader.h"
+
+struct afz_place {
+        uint64_t seed, samples, start; /* of the data, to see that they are the same */
+        uint64_t chunk_samples;
+        uint32_t shuffle; /* enum afz_shuffle */
+        uint64_t epoch;
+        uint64_t first, group; /* chunk that the current group begins with, and how many it has */
+        uint64_t offset; /* samples of the group's stream that are done, at most as many as the data
+                            have */
+        uint64_t batches; /* done in this epoch */
+};
+
+void afz_place_pack(const struct afz_place *place, uint8_t ret[AFZ_LOADER_STATE_BYTES]);
+/* -EBADMSG: not a state, or damaged; -EPROTONOSUPPORT: of a version to come. */
+int afz_place_unpack(const uint8_t state[AFZ_LOADER_STATE_BYTES], struct afz_place *ret);
+
+#endif

@@ -1,0 +1,1 @@
+"""Data for a training loop, within a budget in bytes."""

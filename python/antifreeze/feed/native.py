@@ -1,0 +1,203 @@
+"""The loader's C library through ctypes: structures as in include/antifreeze/loader.h, and arrays over leased memory."""
+import ctypes
+import errno
+import os
+import sys
+import weakref
+
+NAME = "libantifreeze-loader.so"
+FIELDS_MAX, DIMENSIONS_MAX, WHY_MAX, STATE_BYTES = 8, 8, 512, 128
+EPOCH_AT = 48  # of a state
+PATIENCE_MS = 100
+DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64", "bool")
+
+_library = None
+
+
+class LoaderError(OSError):
+    """With the sentence that says what, why, and the way out."""
+
+    def __init__(self, why, number=None):
+        super().__init__(number, why) if number else super().__init__(why)
+        self.why = why
+
+    def __str__(self):
+        return self.why
+
+
+class LoaderMemoryError(LoaderError, MemoryError):
+    """The budget is too small for that, or there is no memory."""
+
+
+class Field(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char * 32), ("dtype", ctypes.c_int), ("dimensions", ctypes.c_uint32),
+                ("shape", ctypes.c_uint64 * DIMENSIONS_MAX), ("bytes", ctypes.c_uint64)]
+
+
+class Image(ctypes.Structure):
+    _fields_ = [("height", ctypes.c_uint32), ("width", ctypes.c_uint32), ("is_random_crop", ctypes.c_uint8),
+                ("is_flipped", ctypes.c_uint8), ("is_float", ctypes.c_uint8), ("jitter", ctypes.c_float),
+                ("mean", ctypes.c_float * 3), ("deviation", ctypes.c_float * 3)]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("paths", ctypes.POINTER(ctypes.c_char_p)), ("path_count", ctypes.c_uint32), ("format", ctypes.c_char_p),
+                ("details", ctypes.c_char_p), ("image", Image), ("budget_bytes", ctypes.c_uint64), ("batch", ctypes.c_uint32),
+                ("seed", ctypes.c_uint64), ("shuffle", ctypes.c_int), ("on_error", ctypes.c_int), ("is_last_dropped", ctypes.c_uint8),
+                ("threads", ctypes.c_uint32), ("rank", ctypes.c_uint32), ("ranks", ctypes.c_uint32), ("start", ctypes.c_uint64),
+                ("stop", ctypes.c_uint64)]
+
+
+class Facts(ctypes.Structure):
+    _fields_ = [("samples", ctypes.c_uint64), ("batches", ctypes.c_uint64), ("budget_bytes", ctypes.c_uint64),
+                ("floor_bytes", ctypes.c_uint64), ("group_samples", ctypes.c_uint64), ("shuffle_quality", ctypes.c_double),
+                ("fields", ctypes.c_uint32), ("threads", ctypes.c_uint32), ("field", Field * FIELDS_MAX)]
+
+
+class Batch(ctypes.Structure):
+    _fields_ = [("lease", ctypes.c_uint64), ("count", ctypes.c_uint32), ("is_copy", ctypes.c_uint32),
+                ("data", ctypes.c_void_p * FIELDS_MAX), ("epoch", ctypes.c_uint64), ("index", ctypes.c_uint64)]
+
+
+class ToldTimes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("read_ns", "read_bytes", "decode_ns", "decode_bytes", "gather_ns", "waited_ns",
+                                                     "idle_ns", "skipped", "copies", "held")]
+
+
+POINTER = ctypes.c_void_p
+CALLS = {  # result, arguments
+    "afz_loader_open": (ctypes.c_int, [ctypes.POINTER(Options), ctypes.POINTER(POINTER), ctypes.c_char_p]),
+    "afz_loader_close": (None, [POINTER]),
+    "afz_loader_facts": (None, [POINTER, ctypes.POINTER(Facts)]),
+    "afz_loader_next": (ctypes.c_int, [POINTER, ctypes.POINTER(Batch), ctypes.c_char_p]),
+    "afz_loader_wait": (ctypes.c_int, [POINTER, ctypes.c_uint32]),
+    "afz_loader_release": (None, [POINTER, ctypes.c_uint64]),
+    "afz_loader_state": (None, [POINTER, ctypes.c_char_p]),
+    "afz_loader_seek": (ctypes.c_int, [POINTER, ctypes.c_char_p, ctypes.c_char_p]),
+    "afz_loader_begin": (ctypes.c_int, [POINTER, ctypes.c_uint64, ctypes.c_char_p]),
+    "afz_loader_ask": (ctypes.c_int, [POINTER, ctypes.c_uint64]),
+    "afz_loader_times": (None, [POINTER, ctypes.POINTER(ToldTimes)]),
+}
+
+
+def places():
+    """Where the library may lie: named, in a build folder, installed, in a checkout with a build."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    named = os.environ.get("ANTIFREEZE_LOADER")
+    if named:
+        yield named
+        return
+    yield os.path.join(here, "../../../loader", NAME)
+    libraries = ["lib", "lib64", os.path.join("lib", getattr(sys.implementation, "_multiarch", "") or ".")]
+    for library in libraries:
+        yield os.path.join(here, "../../../../..", library, "antifreeze", NAME)  # share/antifreeze/python/antifreeze/feed
+    yield os.path.join(here, "../../../build/loader", NAME)
+
+
+def library():
+    global _library
+    if _library is None:
+        found = next((place for place in places() if os.path.isfile(place)), None)
+        if found is None:
+            raise LoaderError(f"the loader's library {NAME} was not found; install Antifreeze, or name it in ANTIFREEZE_LOADER")
+        loaded = ctypes.CDLL(found)
+        for name, (result, arguments) in CALLS.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+        _library = loaded
+    return _library
+
+
+def check(result, why):
+    if result >= 0:
+        return result
+    text = why.value.decode("utf-8", "replace") or os.strerror(-result)
+    kind = LoaderMemoryError if -result in (errno.ENOSPC, errno.ENOMEM) else LoaderError
+    raise kind(text, -result)
+
+
+def image_of(image):
+    made = Image()
+    for name, value in (image or {}).items():
+        if not any(name == field[0] for field in Image._fields_):
+            raise ValueError(f"image={{{name!r}: ...}}: it has {', '.join(field[0] for field in Image._fields_)}")
+        setattr(made, name, (ctypes.c_float * 3)(*value) if name in ("mean", "deviation") else value)
+    return made
+
+
+class Native:
+    def __init__(self, files, *, budget, batch, seed, shuffle, on_error, drop_last, threads, rank, ranks, start, stop, format, details,
+                 image):
+        import numpy  # whose arrays these are, whatever they become
+        self._numpy, self._library = numpy, library()
+        if details is not None and not isinstance(details, str):
+            import json
+            details = json.dumps(details)
+        if batch <= 0 or not 0 <= rank < ranks:
+            raise ValueError(f"batch={batch}, rank {rank} of {ranks}")
+        names = (ctypes.c_char_p * len(files))(*map(os.fsencode, files))
+        options = Options(names, len(files), format and format.encode(), details and details.encode(), image_of(image), budget, batch,
+                          seed & (1 << 64) - 1, shuffle, on_error, drop_last, threads, rank, ranks, start, stop)
+        handle, why = POINTER(), ctypes.create_string_buffer(WHY_MAX)
+        check(self._library.afz_loader_open(ctypes.byref(options), ctypes.byref(handle), why), why)
+        self._handle, self._why = handle, why
+        self._close = weakref.finalize(self, self._library.afz_loader_close, handle)
+        facts = self.facts()
+        self.fields = [(f.name.decode("utf-8", "replace"), numpy.dtype(DTYPES[f.dtype]), tuple(f.shape[:f.dimensions]), f.bytes)
+                       for f in facts.field[:facts.fields]]
+
+    def _open(self):
+        if not self._close.alive:
+            raise LoaderError("this loader is closed")
+        return self._handle
+
+    def facts(self):
+        facts = Facts()
+        self._library.afz_loader_facts(self._open(), ctypes.byref(facts))
+        return facts
+
+    def times(self):
+        times = ToldTimes()
+        self._library.afz_loader_times(self._open(), ctypes.byref(times))
+        return times
+
+    def next(self):
+        """Arrays, a sentence if samples were left out, and whether it is a copy; None: the epoch is over."""
+        batch = Batch()
+        while self._library.afz_loader_wait(self._open(), PATIENCE_MS) == 0:
+            pass  # between two of them Python sees to Ctrl-C
+        if not check(self._library.afz_loader_next(self._open(), ctypes.byref(batch), self._why), self._why):
+            return None
+        return self._arrays(batch), self._why.value.decode("utf-8", "replace"), batch.is_copy
+
+    def _arrays(self, batch):
+        """All fields lie in one piece, which all arrays refer to: when the last of them is gone, the lease ends."""
+        first = batch.data[0]
+        last = len(self.fields) - 1
+        size = batch.data[last] - first + batch.count * self.fields[last][3]
+        memory = (ctypes.c_char * size).from_address(first)
+        weakref.finalize(memory, self._library.afz_loader_release, self._handle, batch.lease).atexit = False
+        return [self._numpy.ndarray((batch.count, *shape), dtype, memory, batch.data[i] - first)
+                for i, (_, dtype, shape, _) in enumerate(self.fields)]
+
+    def epoch(self):
+        return int.from_bytes(self.state()[EPOCH_AT:EPOCH_AT + 8], "little")
+
+    def state(self):
+        packed = ctypes.create_string_buffer(STATE_BYTES)
+        self._library.afz_loader_state(self._open(), packed)
+        return packed.raw
+
+    def seek(self, packed):
+        if len(packed) != STATE_BYTES:
+            raise LoaderError("this is no state of a loader, or it is damaged", errno.EBADMSG)
+        check(self._library.afz_loader_seek(self._open(), packed, self._why), self._why)
+
+    def begin(self, epoch):
+        check(self._library.afz_loader_begin(self._open(), epoch, self._why), self._why)
+
+    def ask(self, budget):
+        return self._library.afz_loader_ask(self._open(), budget) == 0
+
+    def close(self):
+        self._close()
