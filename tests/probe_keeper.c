@@ -141,7 +141,7 @@ static void look_at_room(void)
 
 static void open_room(void)
 {
-        size_t size = strcmp(keeper.looks, "short") == 0 ? 512 : AFZ_ROOM_BYTES;
+        size_t size = strcmp(keeper.looks, "short") == 0 ? 512 : AFZ_ROOM_FILE_BYTES;
         keeper.room_fd = memfd_create("room", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (keeper.room_fd < 0 || ftruncate(keeper.room_fd, (off_t)size) < 0)
                 return;
