@@ -26,7 +26,7 @@ FUZZ := $(CHECKED) -Db_sanitize=address,undefined -Dc_args=-fsanitize=fuzzer-no-
 .PHONY: all
 all: ## build build/antifreeze
 	@tools/configure $(BUILD) $(PLAIN)
-	@$(MESON) compile -C $(BUILD) antifreeze antifreeze-probe afz-trainer doc-man doc-bash doc-zsh doc-fish
+	@$(MESON) compile -C $(BUILD) antifreeze antifreeze-probe antifreeze-loader afz-trainer doc-man doc-bash doc-zsh doc-fish
 
 .PHONY: demo
 demo: ## train a small network, watched by Antifreeze

@@ -4,16 +4,11 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t afz_clock_ns(clockid_t clock)
-{
-        struct timespec t;
-        clock_gettime(clock, &t);
-        return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 static inline uint64_t afz_now_ns(void)
 {
-        return afz_clock_ns(CLOCK_MONOTONIC);
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
 #endif

@@ -125,9 +125,8 @@ struct afz_loader {
         struct afz_place place;           /* behind the last batch that next() gave */
         struct afz_sums sums, epoch_sums; /* as they were when the epoch began */
         bool is_epoch_begun;
-        uint64_t returned_ns; /* when next() last did */
-        uint64_t measured, measured_ns,
-                measured_cpu_ns; /* loads since the number of workers was looked at */
+        uint64_t returned_ns;              /* when next() last did */
+        uint64_t measured, measured_waits; /* loads since the number of workers was looked at */
 };
 
 /* groups.c; under the lock. */

@@ -1,15 +1,17 @@
-/* Threads that load chunks. How many of them work is found by measuring: as many as there are cores
- * to begin with, and more where they mostly wait for the disk. */
+/* Threads that load chunks. How many of them work is found by measuring: as many as there are
+ * cores, and more while they mostly wait for the disk. That a thread had to wait is told by its
+ * voluntary context switches; its time would also tell of others that want the core. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "now.h"
 #include "parts.h"
 
 enum {
-        LOOK_LOADS = 16, /* of all workers, before their number is looked at again */
-        BUSY_PART = 2,   /* less than one part in so many of their time on a core: they wait */
+        LOOK_LOADS = 16,       /* of all workers, before their number is looked at again */
+        SELDOM_PART = 4,       /* less than one load in so many waits: the data are in memory */
         JOB_BYTES = 128 << 10, /* chunks that are smaller are taken several at a time, */
         JOB_PART = 4, /* but of a worker's share of what is left, only one part in so many */
 };
@@ -114,20 +116,20 @@ static bool take(struct afz_loader *l, const struct afz_worker *worker, struct j
         return false;
 }
 
-/* More workers, if those that there are mostly wait. */
-static void look(struct afz_loader *l, uint64_t took_ns, uint64_t cpu_ns)
+static void look(struct afz_loader *l, uint64_t waits)
 {
-        uint32_t most = l->now.threads;
+        uint32_t most = l->now.threads, few = l->cores < most ? l->cores : most;
         l->measured++;
-        l->measured_ns += took_ns;
-        l->measured_cpu_ns += cpu_ns;
+        l->measured_waits += waits;
         if (l->options.threads || l->measured < LOOK_LOADS)
                 return;
-        if (l->measured_cpu_ns < l->measured_ns / BUSY_PART && l->active < most) {
+        if (l->measured_waits >= l->measured && l->active < most) {
                 l->active = 2 * l->active < most ? 2 * l->active : most;
                 pthread_cond_broadcast(&l->work);
+        } else if (l->measured_waits < l->measured / SELDOM_PART && l->active > few) {
+                l->active = few;
         }
-        l->measured = l->measured_ns = l->measured_cpu_ns = 0;
+        l->measured = l->measured_waits = 0;
 }
 
 static void count(struct afz_loader *l, struct afz_worker *worker, const struct job *job,
@@ -160,16 +162,22 @@ static void finish(struct afz_loader *l, const struct job *job, const struct afz
         }
 }
 
+static uint64_t count_waits(void)
+{
+        struct rusage usage;
+        return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nvcsw : 0;
+}
+
 static void one(struct afz_loader *l, struct afz_worker *worker, const struct job *job)
 {
         struct afz_group bad = {.bad_sample = UINT64_MAX};
-        uint64_t began = afz_now_ns(), cpu = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t began = afz_now_ns(), waits = count_waits();
         load_job(l, worker, job, &bad);
         uint64_t took = afz_now_ns() - began;
-        cpu = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+        waits = count_waits() - waits;
         pthread_mutex_lock(&l->lock);
         count(l, worker, job, took);
-        look(l, took, cpu);
+        look(l, waits);
         finish(l, job, &bad);
 }
 

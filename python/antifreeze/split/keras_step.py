@@ -311,6 +311,7 @@ def install(model, kind):
         return
     model.train_function = Steps(model, inner, backend)
     talk.offer(shrink=sizing.shrink)
+    talk.poll()  # should the guard have to end it in its first step, it should know of that
 
 
 def backend_of(model):

@@ -80,7 +80,7 @@ class Loop(torch_step.Attempt):
         while True:
             sizes = self.sizes()
             self.is_cut, self.windows, self.trouble, self.is_looked_at = len(sizes) > 1, {}, None, len(sizes) == 1
-            self.proof = torch_step.proof.Proof(self) if self.is_cut and self.is_due() else None
+            self.proof = torch_step.proof.Proof(self) if self.is_cut and self.is_due(sizes) else None
             done = []
             try:
                 for piece in self.pieces(sizes) if self.is_cut else [torch_step.Piece(0, self.n, 1)]:

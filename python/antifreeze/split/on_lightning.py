@@ -133,6 +133,7 @@ class Batch(torch_step.Job):
     def extra(self):
         """What training_step() returned beside the loss, for on_train_batch_end()."""
         torch = sys.modules["torch"]
+        self.outputs.sort(key=lambda output: output[0].start)  # the one that is compared may come first
         pieces = [piece for piece, _ in self.outputs]
         joined = {}
         for key, last in self.outputs[-1][1].items():

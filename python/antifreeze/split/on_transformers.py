@@ -88,16 +88,15 @@ class Batch(torch_step.Job):
         return self.inner(self.trainer, self.given, self.inputs, *self.args, **self.kwargs)
 
     def ways(self):
-        ways = ("items", "samples") if self.items(self.batch) else ("samples",)
+        ways = ("items", "samples") if self.items() else ("samples",)
         is_shared = self.args and self.args[0] is not None or self.kwargs.get("num_items_in_batch") is not None
         return ("sum", *ways) if is_shared else (*ways, "sum")
 
-    def items(self, batch):
-        labels = batch.get("labels")
+    def labels(self):
+        labels = self.batch.get("labels")
         if getattr(labels, "ndim", 0) < 2 or labels.is_floating_point():
-            return 0
-        shift = 1 if getattr(self.trainer, "_loss_shifts_labels", False) else 0
-        return int((labels[..., shift:] != torch_step.MASKED).sum())
+            return []
+        return [labels[..., 1 if getattr(self.trainer, "_loss_shifts_labels", False) else 0:]]
 
     def part(self, piece, batch):
         accelerator = self.trainer.accelerator

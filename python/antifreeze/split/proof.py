@@ -1,21 +1,24 @@
-"""Whether a batch in parts comes to the same as the whole. The whole may never have fitted, so two cuts are compared, of parts that
-do: one as the step is made, the other of smaller, uneven parts whose ends are elsewhere. If what comes of a batch does not depend on
-where it is cut, samples do not act on each other, and the losses are weighed as they must be.
+"""Whether a batch in parts comes to the same as the whole. The whole may never have fitted, so one part is compared with its own
+samples in two uneven pieces. If what comes of them does not depend on where they are cut, samples do not act on each other, and the
+losses are weighed as they must be.
 
-It takes a step's time once more, and next to no memory: of the gradients of the one cut only some are kept.
+Which part: another one each time, but of those whose two pieces are unlike each other (other classes, more labels that are masked):
+of pieces that are alike, much comes to the same that else would not. Where all parts are alike within, it is samples of two of them.
+
+It takes as long as that part once more, and next to no memory: its pieces go first, and of their gradients only some are kept.
 """
-import itertools
+import collections
 import math
 import sys
 
 from .. import policy
-from . import torch_step
+from . import cut, torch_step
 
-# How far the gradients of two cuts may be apart, as a share of their length: rounding alone. By precision.
+# How far the gradients of a part and its pieces may be apart, as a share of their length: rounding alone. By precision.
 ROUNDING = {"float64": 1e-7, "float32": 2e-4, "tf32": 5e-3, "half": 5e-2}
 NOISE = 1e-2  # a weight whose gradient is so small a share of all counts as that large: its own may be nothing but rounding
 LOSS_NEAR = .3  # where draws differ (dropout): how near the losses must be for a way of weighing to be believed
-TELLING = .02  # of a part: by how much two ways to weigh must differ for a proof to tell them apart
+TELLING = .02  # how unlike two pieces must be, as a share, for a proof to tell one way to weigh from another
 KEPT = 1 << 12  # elements of a gradient that are kept, evenly over it, with the length of the whole
 
 
@@ -23,34 +26,43 @@ class Proof:
     def __init__(self, attempt):
         self.attempt, self.job = attempt, attempt.job
         self.names = {}  # what in the model makes parts differ
-        self.others, self.parts, self.gradients = [], [], None
+        self.samples = None  # which are compared: (start, middle, stop)
+        self.whole, self.pieces, self.gradients = None, [], None
         self.is_dry = False
 
-    def trials(self, most, weigh):
-        """The other cut, one part after the other. Then all is as before."""
+    def trials(self, sizes, weigh):
+        """The pieces, one after the other, the larger one first: if it does not fit, little was done in vain. Then all is as before,
+        and the part itself is to come first; unless it cannot be compared, and is tried here, too."""
         before, mark = {id(p): p.grad for p in self.attempt.parameters()}, self.job.mark()
-        self.is_dry = most == 1  # two at once do not fit: then by their losses, for which nothing need be kept
+        self.is_dry = max(sizes) == 1  # two at once do not fit: then by their losses, for which nothing need be kept
+        self.samples, is_part = chosen(self.attempt, sizes)
+        start, middle, stop = self.samples
         self.set_gradients({})
-        yield from self.others_of(another_cut(self.attempt.n, most), weigh)
+        for piece in sorted((self.piece(start, middle, weigh), self.piece(middle, stop, weigh)), key=lambda piece: piece.start - piece.stop):
+            if piece.weight:
+                yield piece
+                if not self.pieces:
+                    self.look()
+                self.pieces.append(piece)
         self.gradients = self.sketches()
-        if self.attempt.is_shared:  # other ranks' gradients are among those of the step itself
+        if self.is_dry or not is_part or self.attempt.is_shared:  # other ranks' gradients may be among those of the step itself
             self.rewind({}, mark)
-            others, self.others = self.others, []
-            yield from self.others_of(even_cut(self.attempt.n, most), weigh)
-            self.others, self.parts = others, self.others
+            self.whole = self.piece(start, stop, weigh)
+            yield self.whole
             self.compare()
             self.attempt.proof = None
         self.is_dry = False
         self.rewind(before, mark)
 
-    def others_of(self, cuts, weigh):
-        for start, stop in cuts:
-            piece = torch_step.Piece(start, stop, weigh(start, stop), is_trial=True, is_dry=self.is_dry)
-            if piece.weight:
-                yield piece
-                if not self.others:
-                    self.look()
-                self.others.append(piece)
+    def piece(self, start, stop, weigh):
+        return torch_step.Piece(start, stop, weigh(start, stop), is_trial=True, is_dry=self.is_dry)
+
+    def first(self, parts):
+        """The part that is compared, before the others."""
+        if self.whole is None:
+            self.whole = next(part for part in parts if part.start == self.samples[0])
+            parts.remove(self.whole)
+            parts.insert(0, self.whole)
 
     def rewind(self, gradients, mark):
         self.set_gradients(gradients)
@@ -73,7 +85,7 @@ class Proof:
             raise torch_step.Refused("; ".join(self.names.values()))
 
     def compare(self):
-        """The parts of the step are through. Raises Refused, or Again."""
+        """The part is through as a whole. Raises Refused, or Again."""
         attempt, course, way = self.attempt, self.attempt.course, self.attempt.way()
         far = None if self.gradients is None else distance(self.gradients, self.sketches())
         best, off, own = self.best_way(way)
@@ -95,12 +107,12 @@ class Proof:
                                      "experts), or the loss is no mean")
 
     def best_way(self, own):
-        """The way of weighing by which the losses of both cuts come to the same, by how much they miss it, and by how much by `own`."""
+        """The way of weighing by which the losses of the pieces come to that of the part, by how much they miss it, and by how much by `own`."""
         found = {}
         for way in self.job.ways():
             weigh = self.attempt.weigher(way)
             one, other = (sum(number(piece.value) * weigh(piece.start, piece.stop) for piece in pieces)
-                          for pieces in (self.parts, self.others))
+                          for pieces in ([self.whole], self.pieces))
             off = abs(one - other) / max(abs(one), abs(other), 1e-12)
             found[way] = 0 if off < 1e-5 else off
         best = min(found, key=found.get)
@@ -108,12 +120,12 @@ class Proof:
 
     def trust(self, course, far):
         course.proofs += 1
-        course.is_told_apart = course.is_told_apart or is_telling(self.attempt)
+        course.is_told_apart = course.is_told_apart or items_apart(self.job, *self.samples) > TELLING
         course.weighing = self.attempt.way()
         if course.proofs > 1:
             return
         if far is not None:
-            torch_step.tell("note", f"the batch in parts was compared with other parts: gradients differ by {share(far)}, "
+            torch_step.tell("note", f"a part of the batch was compared with smaller ones: gradients differ by {share(far)}, "
                                      "which is rounding")
         elif self.names:
             torch_step.tell("note", f"the batch is split though it is not exact ({', '.join(self.names)}), as --allow-inexact asks")
@@ -121,40 +133,64 @@ class Proof:
             torch_step.tell("note", "the batch is split though it could not be shown to be exact, as --allow-inexact asks")
 
 
-def another_cut(n, most):
-    """Where its parts start and stop, none larger than `most` (two, if that is one). One as large as that comes first: if it does not
-    fit, nothing was done in vain. The others are smaller, of two sizes in turn; of one sample only where it must be, for some layers
-    (BatchNorm, if it was asked for) fail of that."""
-    if most == 1:
-        yield from even_cut(n, 2)
-        return
-    small = max(2, most // 3) if most > 3 else 1
-    start = min(small, n - most)
-    yield start, start + most
-    yield 0, start
-    start += most
-    for size in itertools.cycle((small, (most + 1) // 2)):
-        if start >= n:
-            return
-        if start + size == n - 1 and size < most:
-            size += 1
-        yield start, min(start + size, n)
+def chosen(attempt, sizes):
+    """Which samples are to be compared, (start, middle, stop), and whether that is a part."""
+    parts, seams = cuts(sizes)
+    if max(sizes) == 1:
+        return seams[attempt.course.proofs % len(seams)], False
+    job, course = attempt.job, attempt.course
+    if "items" in job.ways() and not course.is_told_apart:
+        parts = [part for part in parts if sum(job.items()[part[0]:part[2]])] or parts
+        apart = lambda samples: items_apart(job, *samples)
+    else:
+        classes = labels(job.batch, attempt.n)
+        apart = lambda samples: max((labels_apart(one, *samples) for one in classes), default=0.)
+    telling = [part for part in parts if apart(part) > TELLING]
+    if not telling:
+        telling = [seam for seam in seams if apart(seam) > TELLING]
+        if telling:
+            return telling[-course.proofs % len(telling)], False
+    parts = telling or parts
+    return parts[-course.proofs % len(parts)], True  # the first one, the last, the one before it
+
+
+def cuts(sizes):
+    """(start, middle, stop) of each part that can be cut, and of samples on both sides of where one ends, no more than a part has.
+    Of one sample only where it must be, for some layers (BatchNorm, if it was asked for) fail of that."""
+    parts, seams, start, most = [], [], 0, max(sizes)
+    for size in sizes:
+        if start:
+            seams.append((max(0, start - max(1, most // 3)), start, start + min(size, max(1, most // 4))))
+        if size > 1:
+            parts.append((start, start + (max(2, size // 6) if size > 3 else 1), start + size))
         start += size
+    return parts, seams
 
 
-def even_cut(n, most):
-    for start in range(0, n, most):
-        yield start, min(start + most, n)
-
-
-def is_telling(attempt):
+def is_telling(attempt, sizes):
     """Whether this batch would tell one way to weigh from another: samples and what counts of them (labels that are not masked) are
     not in proportion."""
-    if "items" not in attempt.job.ways() or attempt.splitter.most is None:
-        return False
-    by_items, by_samples = attempt.weigher("items"), attempt.weigher("samples")
-    parts = even_cut(attempt.n, attempt.splitter.most)
-    return any(abs(by_items(*part) - by_samples(*part)) > TELLING * by_samples(*part) for part in parts)
+    parts, seams = cuts(sizes)
+    return "items" in attempt.job.ways() and any(items_apart(attempt.job, *samples) > TELLING for samples in parts + seams)
+
+
+def items_apart(job, start, middle, stop):
+    """By how much the share of the first piece differs, of samples and of what counts of them."""
+    items = job.items()
+    total = sum(items[start:stop]) if items else 0
+    return abs(sum(items[start:middle]) / total - (middle - start) / (stop - start)) if total else 0.
+
+
+def labels(batch, n):
+    """What may be the classes of the samples: whole numbers, one a sample."""
+    return [one.tolist() for one in cut.arrays(batch) if getattr(one, "ndim", 0) == 1 and one.shape[0] == n and
+            hasattr(one, "is_floating_point") and not one.is_floating_point() and not one.is_complex()]
+
+
+def labels_apart(classes, start, middle, stop):
+    """The share of samples that would have to be of another class for both pieces to be alike."""
+    one, other = collections.Counter(classes[start:middle]), collections.Counter(classes[middle:stop])
+    return sum(abs(one[label] / (middle - start) - other[label] / (stop - middle)) for label in one | other) / 2
 
 
 def sketch(gradient):

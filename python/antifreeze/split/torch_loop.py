@@ -6,7 +6,7 @@ together, and the program goes on with it as if nothing had been: its loss is th
 about a third more time, so antifreeze.micro(), which need not compute anything twice, is better where a loop can be changed.
 
 Only the outermost call in training is cared for, and only if the model's output has a row a sample. Proof before trust: the
-rows of a part must be the same when it is parted once more; again at steps 2, 3, 10, 100 and so on, each time in other rows.
+rows of a part must be the same when it is parted once more; again at step 10, 100 and so on, each time in other rows.
 """
 import functools
 import sys
@@ -14,7 +14,7 @@ import threading
 
 from .. import policy
 from ..see import oom
-from . import amp, cut, lighten, proof, sizing, torch_step, undo
+from . import amp, cut, proof, sizing, torch_step, undo
 
 LARGE = 16 << 20  # bytes that a pass keeps: with less it is not the model's batch that matters
 LOOKERS = ("torch.", "wandb.", "comet_ml.", "clearml.", "aim.", "mlflow.", "torchinfo.", "torchsummary.")  # their hooks look, no more
@@ -122,7 +122,7 @@ class Call:
         return bool(self.sizes) and len(self.sizes) > 1
 
     def new_window(self):
-        return undo.Window(self.known, has_backward=False, is_whole=self.is_cut() and self.course.is_due())
+        return undo.Window(self.known, has_backward=False, is_whole=self.is_cut() and self.course.is_due(len(self.sizes)))
 
     def go(self):
         while True:
@@ -192,7 +192,7 @@ class Call:
             raise torch_step.Refused(why)
         n, start, results = sum(self.sizes), 0, []
         size = max(self.sizes)
-        if self.course.is_due():
+        if self.course.is_due(len(self.sizes)):
             first = self.course.steps * size % (n - size + 1)  # not the same rows each time
             self.prove(*cut.part((self.args, self.kwargs), n, first, first + size), size)
         if size > self.known.rehearsed:
@@ -277,7 +277,7 @@ class Call:
             oom.caught(error, batch=self.n, micro=size)
             if self.loop is None:
                 self.splitter.parts(self.n)
-            if not self.splitter.failed(size) and not lighten.lighten(self.module):
+            if not self.splitter.failed(size) and not torch_step.lightened(self.module):
                 why = torch_step.TOO_LARGE
         if why:
             oom.caught(error)

@@ -5,10 +5,11 @@ A pass is tried whole. When memory runs out, the error is let go with all that i
 (split/undo.py), and the batch goes through again in halves, and so on; from then on at once. If one sample alone does not fit, the
 model is asked to keep less for the way back (split/lighten.py).
 
-Proof before trust (split/proof.py): a batch is done in two different cuts, none with larger parts than fit, and the gradients must
-be the same but for rounding. That also tells how the loss is to be weighed: by samples, by what is not masked, or not at all (a
+Proof before trust (split/proof.py): one part is also done in two uneven pieces, and their gradients must be the same but for
+rounding. That also tells how the loss is to be weighed: by samples, by what is not masked, or not at all (a
 sum). Where parts cannot be the same by their nature (BatchNorm, dropout, a loss over pairs of samples), the batch is not split unless
-it was asked for. What was shown once may not hold for ever, so it is shown again: at steps 2, 3, 10, 100 and so on.
+it was asked for. What was shown once may not hold for ever, so it is shown again: at steps 10, 100 and so on, and at 2 and 3 where
+parts are small, for each time takes as long as a part.
 """
 import gc
 import os
@@ -22,12 +23,13 @@ from .. import policy, room as host
 from ..see import oom
 from . import cut, lighten, proof, ranks, sizing, undo
 
+PARTS = 5  # of a batch, for which the second and third step are proved, too: all three take less than two thirds of a step then
 MASKED = -100  # what torch's losses pass over, if not told otherwise
 TOO_LARGE = "one sample alone does not fit. Less precision (--amp), an optimizer of 8 bits, or more devices would help"
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 M_MMAP_THRESHOLD = -3  # of glibc's mallopt()
-_settled = False
+_settled = _packed = False
 _courses = weakref.WeakKeyDictionary()  # whose they are, to place to Course
 
 here = threading.local()  # .inside: this thread is in a pass that is cared for
@@ -52,10 +54,10 @@ class Course:
         self.proofs = 0  # that went well
         self.is_told_apart = False  # one of them would have told labels that are not masked from samples
 
-    def is_due(self):
-        """Whether the next step in parts is one of those where a proof is asked for."""
+    def is_due(self, parts):
+        """Whether the next step, in so many parts, is one of those where a proof is asked for."""
         step = self.steps + 1
-        return not self.proofs or step <= 3 or str(step).strip("0") == "1"
+        return not self.proofs or step <= 3 and parts >= PARTS or str(step).strip("0") == "1"
 
     def refuse(self, why):
         if self.refused is None:
@@ -67,7 +69,14 @@ def course(of, place=None):
     found = _courses.setdefault(of, {})
     if place not in found:
         found[place] = Course()
+        hello()
     return found[place]
+
+
+def hello():
+    """A training begins. If the guard has to end it in its first step, it should know that we could make it smaller."""
+    from .. import talk
+    talk.poll()
 
 
 class Job:
@@ -78,7 +87,7 @@ class Job:
 
     model = batch = None
     shared = None  # the model as it is wrapped for several ranks
-    masked = None  # which arrays of the batch are labels with masked ones among them, once looked at
+    counted = None  # what items() has found
     attempt = None  # who runs it: part() calls attempt.look() before it goes back
 
     def whole(self):
@@ -92,13 +101,18 @@ class Job:
 
     def ways(self):
         """Ways to weigh the loss of a part, the likeliest first."""
-        return ("items", "samples", "sum") if self.items(self.batch) else ("samples", "sum")
+        return ("items", "samples", "sum") if self.items() else ("samples", "sum")
 
-    def items(self, batch):
-        """What the loss is a mean of, if that are not samples: labels that are not masked, where the whole batch has masked ones."""
-        if self.masked is None:
-            self.masked = [has_masked(array) for array in cut.arrays(self.batch)]
-        return sum(int((array != MASKED).sum()) for array, is_masked in zip(cut.arrays(batch), self.masked) if is_masked)
+    def items(self):
+        """How much each sample has of what the loss is a mean of, if that are not samples: labels that are not masked, where the
+        batch has masked ones. Nothing, if there are none."""
+        if self.counted is None:
+            rows = [(array != MASKED).flatten(1).sum(1) for array in self.labels()]
+            self.counted = sum(rows).tolist() if rows else []
+        return self.counted if any(self.counted) else []
+
+    def labels(self):
+        return [array for array in cut.arrays(self.batch) if has_masked(array)]
 
     def mark(self):
         """What else a pass changes, for back()."""
@@ -168,10 +182,11 @@ class Attempt:
             return [self.n]
         return self.splitter.parts(self.n)
 
-    def opened(self, is_cut):
+    def opened(self, sizes):
+        is_cut = len(sizes) > 1
         try:
             self.mark, self.is_looked_at = self.job.mark(), not is_cut
-            self.proof = proof.Proof(self) if is_cut and self.is_due() else None
+            self.proof = proof.Proof(self) if is_cut and self.is_due(sizes) else None
             self.window = self.new_window(self.known, is_cut)
             self.job.attempt = self
             return True
@@ -187,7 +202,7 @@ class Attempt:
     def go(self):
         while True:
             sizes = self.sizes()
-            if not self.opened(len(sizes) > 1):
+            if not self.opened(sizes):
                 return self.job.whole()
             self.has_met = self.is_shared and len(sizes) == 1
             try:
@@ -251,23 +266,24 @@ class Attempt:
         self.room_before = self.room_after = room()
         weigh = self.weigher(self.way())
         if self.proof:
-            yield from self.proof.trials(max(sizes), weigh)
+            yield from self.proof.trials(sizes, weigh)
         parts, start = [], 0
         for size in sizes:
             parts.append(Piece(start, start + size, weigh(start, start + size)))
             start += size
         counting = [piece for piece in parts if piece.weight]  # where all labels are masked a mean is none
         if self.proof:
-            self.proof.parts = counting
+            self.proof.first(counting)
+            parts = counting[:1] + [piece for piece in parts if piece is not counting[0]]
         counting[0].is_first = counting[-1].is_last = True
         for piece in parts:
             piece.is_dry = not piece.weight
             if piece.weight or self.job.is_seen:
                 yield piece
-        self.compare()
+                self.compare()
 
     def compare(self):
-        """Called when all parts are through, before anybody looks at their gradients."""
+        """Called when a part is through, before anybody looks at its gradients."""
         shown, self.proof = self.proof, None
         if shown:
             shown.compare()
@@ -284,9 +300,9 @@ class Attempt:
             if why:
                 raise Refused(why)
 
-    def is_due(self):
+    def is_due(self, sizes):
         """A proof is, by the number of steps, or because this batch tells what earlier ones did not."""
-        return self.course.is_due() or not self.course.is_told_apart and proof.is_telling(self)
+        return self.course.is_due(len(sizes)) or not self.course.is_told_apart and proof.is_telling(self, sizes)
 
     def way(self):
         return self.course.weighing or self.job.ways()[0]
@@ -295,10 +311,9 @@ class Attempt:
         if way == "sum":
             return lambda start, stop: 1
         if way == "items":
-            count = lambda start, stop: self.job.items(cut.part(self.job.batch, self.n, start, stop))
-            total = count(0, self.n)
-            if total:  # else nothing is masked in this batch
-                return lambda start, stop: count(start, stop) / total
+            items = self.job.items()
+            if items:  # else nothing is masked in this batch
+                return lambda start, stop: sum(items[start:stop]) / sum(items)
         return lambda start, stop: (stop - start) / self.n
 
     def goes_on(self, error, sizes):
@@ -323,7 +338,7 @@ class Attempt:
         why = self.why_not(error)
         if not why and self.proof and self.proof.is_dry:
             why = "no more than one sample fits, so there was nothing to compare it with"
-        if not why and not self.splitter.failed(size) and not any([lighten.lighten(w.of.module()) for w in self.windows_open()]):
+        if not why and not self.splitter.failed(size) and not lightened(*(w.of.module() for w in self.windows_open())):
             why = TOO_LARGE
         if why:
             self.course.refuse(why)
@@ -401,6 +416,31 @@ def release():
     torch = sys.modules["torch"]
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
+
+
+def lightened(*models):
+    """One sample alone did not fit. Whether less may be needed from now on."""
+    return any([*map(lighten.lighten, models), pack()])
+
+
+def pack():
+    """The GPU's allocator of torch keeps pieces of blocks that fit nothing else: over a third of the budget was seen lost to them,
+    where one sample takes most of it. From now on its blocks can grow, and what is free in them is free for all. Whether that is new."""
+    global _packed
+    torch = sys.modules["torch"]
+    if _packed or not torch.cuda.is_initialized():
+        return False
+    _packed = True
+    try:
+        before = next(filter(None, map(os.environ.get, ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"))), "")
+        if "expandable_segments:True" in before:
+            return False
+        settings = ",".join(filter(None, (*(one for one in before.split(",") if "expandable" not in one), "expandable_segments:True")))
+        give = getattr(torch._C, "_accelerator_setAllocatorSettings", None) or torch._C._cuda_cudaCachingAllocator_set_allocator_settings
+        give(settings)
+        return True
+    except Exception:  # another torch, or another allocator
+        return False
 
 
 def settle():
