@@ -84,6 +84,7 @@ TRANSFORMERS = HEAD + """
     trainer = Trainer(net, args, train_dataset=data)
     trainer.train()
     end(net, trainer.state.global_step)
+    torch.distributed.destroy_process_group()  # gloo's threads may abort a process that ends with them
     """
 LIGHTNING = HEAD + """
     import lightning

@@ -38,7 +38,7 @@ JOBS = {
         learn(1024)
         keep(8)
         time.sleep(.01)
-    """, {13: .8, 3: .9}),
+    """, {13: .5, 3: .9}),  # not all of it: one looks a part of the time
     "a program that catches it, and goes on": ("""
     for n in range(30): learn(1024)
     try:
@@ -97,7 +97,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="afz-") as folder:
         for name, (body, lines) in JOBS.items():
             r, verdicts, path = play(folder, name, START + body, "--gpu-budget", BUDGET)
-            first = next((v for v in verdicts if v["id"] in ("gpu-oom", "leak:gpu", "model-too-large")), verdicts[0])
+            first = next((v for v in verdicts if v["id"] in ("gpu-oom", "leak:gpu", "model-too-large")), {"id": "no verdict"})
             evidence = [text for v in verdicts for text in v["evidence"]]
             found = {line: gib(evidence, path, line) for line in lines}
             good = any(v["id"] == "gpu-oom" for v in verdicts) and all(found[line] >= least for line, least in lines.items())

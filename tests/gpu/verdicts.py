@@ -84,7 +84,7 @@ def main():
             first = verdicts[0]
             good = first["id"] in ids and first["level"] == level
             good &= level != "ok" or all(v["level"] in ("ok", "unknown") for v in verdicts)
-            good &= "of GPU memory at its peak" in words and "parameters" in words
+            good &= "of GPU memory at " in words and "parameters" in words
             failed += not good
             print(f"{'ok    ' if good else 'NOT OK'}  {name}: {first['id']} ({first['level']}): {first['summary']}")
             if not good:

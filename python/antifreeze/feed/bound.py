@@ -6,7 +6,7 @@ and each worker has what it copied of its parent's pages. Here all of that toget
 - no more batches are on their way than the budget and /dev/shm have room for: each with the memory in which a worker makes it (its
   samples, and the batch once more), and where it lies when it is ready. How large one is shows when the first has come; until then
   one is asked for. Which worker makes which, their order, and all that is random in them stay as they are;
-- what workers have for themselves is looked at once a second, and comes off the budget. Where there is no room for that many, one
+- what workers have for themselves is looked at four times a second, and comes off the budget. Where there is no room for that many, one
   after the other is ended when it has nothing to do. The order stays; what is random in samples that another worker makes now, is
   drawn by that one. Of an IterableDataset each worker has a part, so there the next epoch has fewer;
 - a batch that is larger than the budget is an error that says how many samples would fit.
@@ -20,7 +20,7 @@ from time import monotonic_ns
 from ..see.inputs import SHM_PART, bytes_of, samples_of, shm_bytes
 from .quantity import parse_bytes, say_bytes
 
-LOOK_NS = 1_000_000_000  # between two looks at what workers hold: each takes a millisecond or so
+LOOK_NS = 250_000_000  # between two looks at what workers hold: each takes a millisecond or so
 MAKING = 2  # batches that a worker holds while it makes one: its samples, and what they are put together to
 IN_HAND = 1  # the one that the program works on
 
@@ -88,7 +88,8 @@ class Bound:
         private = [private_bytes(iterator._workers[n].pid) for n in alive]
         if not private:  # at the end of the epoch
             return
-        self.idle_bytes = min(private)
+        busy = len({info[0] for info in iterator._task_info.values() if len(info) == 1})
+        self.idle_bytes = max(min(private), (sum(private) - busy * MAKING * self.batch_bytes) // len(private))
         self.making_bytes = max(self.making_bytes, MAKING * self.batch_bytes, max(private) - min(private))
         copies = copies_of(iterator)
         used = sum(private) + (len(iterator._task_info) * copies + IN_HAND) * self.batch_bytes
