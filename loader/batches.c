@@ -239,6 +239,44 @@ void afz_loader_release(struct afz_loader *l, uint64_t lease)
                 afz_loader_free(l);
 }
 
+/* ---- less ---- */
+
+static int allow(struct afz_loader *l, uint64_t budget_bytes)
+{
+        struct afz_plan plan;
+        uint64_t most = l->options.budget_bytes, floor = l->plan.floor_bytes;
+        uint64_t within = budget_bytes < floor ? floor : budget_bytes > most ? most : budget_bytes;
+        int r = afz_plan_make(&l->needs, within, &plan);
+        if (r < 0)
+                return r;
+        plan.batches = plan.batches < l->plan.batches ? plan.batches : l->plan.batches;
+        plan.threads = plan.threads < l->plan.threads ? plan.threads : l->plan.threads;
+        /* Fewer batches may leave more: not in this arena. */
+        if (plan.slots >= l->plan.slots) {
+                plan.slots = l->plan.slots;
+                plan.group = l->plan.group;
+                plan.is_whole = l->plan.is_whole;
+        }
+        l->now = plan;
+        l->asked_bytes = budget_bytes;
+        if (l->active > plan.threads)
+                l->active = plan.threads;
+        for (uint32_t i = plan.batches; i < l->plan.batches; i++)
+                if (l->buffer[i].state == AFZ_BUFFER_FREE)
+                        free_buffer(l, i);
+        return budget_bytes < floor ? -ENOSPC : 0;
+}
+
+int afz_loader_ask(struct afz_loader *l, uint64_t budget_bytes)
+{
+        if (l->pid != getpid())
+                return -EPERM;
+        pthread_mutex_lock(&l->lock);
+        int r = allow(l, budget_bytes);
+        pthread_mutex_unlock(&l->lock);
+        return r;
+}
+
 /* ---- places ---- */
 
 void afz_loader_state(const struct afz_loader *l, uint8_t ret[AFZ_LOADER_STATE_BYTES])
@@ -303,31 +341,37 @@ static void drop_entries(struct afz_loader *l)
         for (uint32_t i = 0; i < l->plan.batches; i++)
                 if (l->buffer[i].state == AFZ_BUFFER_READY ||
                     l->buffer[i].state == AFZ_BUFFER_FILLING)
-                        l->buffer[i].state = AFZ_BUFFER_FREE;
+                        free_buffer(l, i);
         l->entries = l->entry_first = 0;
 }
 
+static int why_no_room(const struct afz_loader *l, const struct afz_place *place, char *why)
+{
+        uint64_t sample = 1, chunks = place->group ? place->group : 1, bytes; /* 1: good or bad */
+        for (uint32_t i = 0; i < l->fields; i++)
+                sample += l->field[i].bytes;
+        if (__builtin_mul_overflow(chunks * place->chunk_samples, sample, &bytes) ||
+            __builtin_add_overflow(bytes, l->slots_at, &bytes))
+                bytes = UINT64_MAX;
+        return afz_why(why, -ENOSPC,
+                       "the state's samples were shuffled %llu chunks of %llu at a time, which "
+                       "needs a budget of at least %llu MiB",
+                       (unsigned long long)chunks, (unsigned long long)place->chunk_samples,
+                       (unsigned long long)(bytes >> 20) + 1);
+}
+
+/* All or nothing: on an error not a thing has changed. */
 static int go(struct afz_loader *l, struct afz_place place, char *why)
 {
         uint64_t at;
         int r = 0;
         if (place.chunk_samples != l->order.chunk_samples)
-                r = afz_loader_replan(l, place.chunk_samples);
+                r = afz_loader_replan(l, place.chunk_samples, place.group);
+        else if (place.group > l->plan.slots)
+                r = -ENOSPC;
         if (r < 0)
-                return afz_why(
-                        why, r,
-                        "the state is of chunks of %llu samples, for which the budget has no room",
-                        (unsigned long long)place.chunk_samples);
-        if (place.group > l->plan.slots)
-                return afz_why(
-                        why, -ENOSPC,
-                        "the state's samples were shuffled %llu chunks at a time, which needs a "
-                        "budget of at "
-                        "least %llu MiB",
-                        (unsigned long long)place.group,
-                        (unsigned long long)((place.group * l->needs.slot_bytes + l->slots_at) >>
-                                             20) +
-                                1);
+                return why_no_room(l, &place, why);
+        (void)allow(l, l->asked_bytes); /* a new plan is one for the whole budget */
         struct afz_place settled = place;
         settle(l, &settled, &at);
         bool is_end = settled.first == l->order.chunks;
@@ -351,7 +395,7 @@ static int go_quietly(struct afz_loader *l, struct afz_place place, char *why)
                 pthread_cond_wait(&l->quiet, &l->lock);
         struct afz_place before = l->place;
         int r = go(l, place, why);
-        if (r < 0) { /* as if nothing had been asked; what was on its way is made again */
+        if (r < 0) { /* what was on its way is made again: a batch may have been left half done */
                 char unused[AFZ_WHY_MAX];
                 (void)go(l, before, unused);
         }
@@ -391,36 +435,7 @@ int afz_loader_begin(struct afz_loader *l, uint64_t epoch, char ret_why[AFZ_WHY_
         return go_quietly(l, place, ret_why);
 }
 
-/* ---- less, and figures ---- */
-
-int afz_loader_ask(struct afz_loader *l, uint64_t budget_bytes)
-{
-        struct afz_plan plan;
-        if (l->pid != getpid())
-                return -EPERM;
-        pthread_mutex_lock(&l->lock);
-        uint64_t most = l->options.budget_bytes, floor = l->plan.floor_bytes;
-        uint64_t within = budget_bytes < floor ? floor : budget_bytes > most ? most : budget_bytes;
-        int r = afz_plan_make(&l->needs, within, &plan);
-        if (r == 0) {
-                plan.batches = plan.batches < l->plan.batches ? plan.batches : l->plan.batches;
-                plan.threads = plan.threads < l->plan.threads ? plan.threads : l->plan.threads;
-                /* Fewer batches may leave more: not in this arena. */
-                if (plan.slots >= l->plan.slots) {
-                        plan.slots = l->plan.slots;
-                        plan.group = l->plan.group;
-                        plan.is_whole = l->plan.is_whole;
-                }
-                l->now = plan;
-                if (l->active > plan.threads)
-                        l->active = plan.threads;
-                for (uint32_t i = plan.batches; i < l->plan.batches; i++)
-                        if (l->buffer[i].state == AFZ_BUFFER_FREE)
-                                free_buffer(l, i);
-        }
-        pthread_mutex_unlock(&l->lock);
-        return r < 0 ? r : budget_bytes < floor ? -ENOSPC : 0;
-}
+/* ---- figures ---- */
 
 /* A child may find the lock in the hands of a thread that it does not have; nothing changes there.
  */

@@ -51,6 +51,8 @@ static int decode_blosc(const uint8_t *from, uint64_t bytes, uint8_t *to, uint64
                 return -EMSGSIZE;
         if (block > told || encoded != bytes)
                 return -EBADMSG;
+        if (block > BLOSC_BLOCK) /* it would take more of the heap than was told */
+                return -E2BIG;
         int got = blosc_decompress_ctx(from, to, plain_bytes, 1);
         return got < 0 ? -EBADMSG : (uint64_t)got != plain_bytes ? -EMSGSIZE : 0;
 }
@@ -263,6 +265,8 @@ const char *afz_chain_error(int error)
                 return "it has more or less data than a chunk has";
         case -EILSEQ:
                 return "its checksum is wrong";
+        case -E2BIG:
+                return "its blosc blocks are over 4 MiB: write it without a blocksize of its own";
         default:
                 return afz_error_text(error);
         }

@@ -38,7 +38,7 @@ uint64_t afz_chain_room_bytes(const struct afz_chain *chain, uint64_t plain_byte
 uint64_t afz_chain_heap_bytes(const struct afz_chain *chain, uint64_t plain_bytes);
 
 /* Exactly plain_bytes, or an error: -EBADMSG: damaged; -EMSGSIZE: more or less than it should be;
- * -EILSEQ: a checksum is wrong; -ENOMEM. */
+ * -EILSEQ: a checksum is wrong; -E2BIG: it takes more of the heap than was told; -ENOMEM. */
 int afz_chain_decode(const struct afz_chain *chain, const uint8_t *from, uint64_t bytes,
                      uint8_t *to, uint64_t plain_bytes, struct afz_scratch *scratch);
 const char *afz_chain_error(int error);

@@ -77,7 +77,7 @@ static bool is_named(const char *path, const struct stat *about, const struct af
                 return false;
         if (S_ISDIR(about->st_mode))
                 return format->is_it(path, true, head, 0);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* it may be a pipe */
         if (fd >= 0) {
                 got = pread(fd, head, sizeof head, 0);
                 close(fd);

@@ -169,12 +169,21 @@ static void make_batch(struct afz_loader *l, uint32_t number)
         put(l, (int)number);
 }
 
+/* Who held batches when less was asked for may have all that are allowed now: then one more, or
+ * next() would wait for ever. There is one, as next() leases all but one at the most. */
 static int free_buffer(const struct afz_loader *l)
 {
-        for (uint32_t i = 0; i < l->now.batches && l->entries < AFZ_ENTRIES; i++)
-                if (l->buffer[i].state == AFZ_BUFFER_FREE)
+        int beyond = -1;
+        bool is_any_ready = false;
+        for (uint32_t i = 0; i < l->plan.batches && l->entries < AFZ_ENTRIES; i++) {
+                bool is_free = l->buffer[i].state == AFZ_BUFFER_FREE;
+                if (is_free && i < l->now.batches)
                         return (int)i;
-        return -1;
+                if (is_free && beyond < 0)
+                        beyond = (int)i;
+                is_any_ready |= l->buffer[i].state == AFZ_BUFFER_READY;
+        }
+        return is_any_ready ? -1 : beyond;
 }
 
 static void *gather(void *argument)

@@ -255,6 +255,7 @@ static int make_plan(struct afz_loader *l, char *why)
                 return afz_why(why, r, "%.200s: batches or chunks that no memory could hold",
                                l->dataset[0].path);
         l->now = *plan;
+        l->asked_bytes = l->options.budget_bytes;
         return 0;
 }
 
@@ -274,7 +275,8 @@ static int make_arena(struct afz_loader *l, char *why)
         l->tables_at = l->scratch_at + l->plan.threads * (l->raw_bytes + l->decode_bytes);
         lay_out_slots(l, l->plan.slots);
         uint64_t bytes = l->slots_at + l->plan.slots * l->needs.slot_bytes;
-        uint64_t most = l->options.budget_bytes - l->needs.index_bytes;
+        uint64_t heap = l->needs.scratch_bytes - l->raw_bytes - l->decode_bytes; /* of a thread */
+        uint64_t most = l->options.budget_bytes - l->needs.index_bytes - l->plan.threads * heap;
         if (l->plan.is_whole) /* a state may be of chunks of another size, of which the last is not
                                  full */
                 bytes = bytes + SLACK_BYTES < most ? bytes + SLACK_BYTES
@@ -294,11 +296,10 @@ static int make_arena(struct afz_loader *l, char *why)
 /* As many slots as the arena has room for, which was made for others. */
 static bool fit_slots(const struct afz_loader *l, struct afz_plan *plan)
 {
-        uint64_t bytes = l->arena.bytes - l->tables_at;
-        uint64_t slots =
-                bytes > PAGE
-                        ? (bytes - PAGE) / (l->needs.slot_bytes + AFZ_GROUPS * sizeof(uint32_t))
-                        : 0;
+        const uint64_t table = AFZ_GROUPS * sizeof(uint32_t), slot = l->needs.slot_bytes;
+        uint64_t slots = (l->arena.bytes - l->tables_at) / (slot + table);
+        while (slots > 0 && up(l->tables_at + slots * table, PAGE) + slots * slot > l->arena.bytes)
+                slots--;
         if (plan->slots <= slots)
                 return true;
         plan->is_whole = false;
@@ -307,12 +308,12 @@ static bool fit_slots(const struct afz_loader *l, struct afz_plan *plan)
         return slots > 0 && !l->needs.is_one_group;
 }
 
-int afz_loader_replan(struct afz_loader *l, uint64_t chunk_samples)
+int afz_loader_replan(struct afz_loader *l, uint64_t chunk_samples, uint64_t group)
 {
         struct afz_loader before = *l;
         struct afz_plan plan;
         int r = try_chunks(l, chunk_samples, l->options.budget_bytes, &plan);
-        if (r == 0 && !fit_slots(l, &plan))
+        if (r == 0 && (!fit_slots(l, &plan) || plan.slots < group))
                 r = -ENOSPC;
         if (r < 0) {
                 l->needs = before.needs;

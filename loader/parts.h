@@ -101,7 +101,8 @@ struct afz_loader {
 
         /* Under the lock, from here on; order, only while all is quiet. */
         struct afz_order order;
-        struct afz_plan now; /* what may be used; as plan, or less when less was asked for */
+        struct afz_plan now;  /* what may be used; as plan, or less when less was asked for */
+        uint64_t asked_bytes; /* the budget of now */
         bool is_quitting, is_paused, is_closed;
         uint32_t started, active, busy; /* workers; those that may work; those that do */
         bool has_gatherer, is_gathering;
@@ -149,8 +150,9 @@ uint8_t *afz_buffer_at(const struct afz_loader *loader, uint32_t buffer);
 void afz_loader_free(struct afz_loader *loader);
 /* The number of batches of an epoch for each rank. */
 uint64_t afz_loader_batches(const struct afz_loader *loader);
-/* Slots for chunks of another size; all is quiet. -ENOSPC: there is no room for them. */
-int afz_loader_replan(struct afz_loader *loader, uint64_t chunk_samples);
+/* Slots for chunks of another size, at least as many as the group has; all is quiet. -ENOSPC: there
+ * is no room for them, and nothing has changed. */
+int afz_loader_replan(struct afz_loader *loader, uint64_t chunk_samples, uint64_t group);
 /* A thread that no signal of the program comes to. */
 int afz_thread_start(pthread_t *ret, void *(*function)(void *), void *argument, const char *name);
 

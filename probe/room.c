@@ -34,7 +34,7 @@
 #define TURN_NS   (1 * MS)     /* and every so often it is seen whether it has come */
 #define AGAIN_NS  (100 * MS)   /* who only asks how much is left has blocks measured so often */
 #define FRESH_NS  (300 * MS)   /* what was granted is touched in this, and 2 ns a byte: 0.5 GB/s */
-#define OTHERS_NS (3000 * MS)  /* until what others were granted is touched, at most */
+#define OTHERS_NS (3000 * MS)  /* for what others are granted meanwhile, at most */
 #define LEFT_NS   (10000 * MS) /* a promise that is over for so long is another process's to take */
 /* What nobody touched for so long is not about to be: sparse tables, what libraries keep. */
 #define UNUSED_NS (10000 * MS)
@@ -55,6 +55,7 @@ static struct {
         struct afz_promise *promises; /* of all processes; NULL: none */
         struct afz_promise *_Atomic mine;
         _Atomic uint64_t owner; /* our number */
+        _Atomic int claiming;   /* a thread of ours looks for one */
 } room;
 
 static struct block {
@@ -208,12 +209,28 @@ static uint64_t promised_to_others(uint64_t now_ns)
         return sum;
 }
 
-/* Ours, or one that nobody has; NULL: there is none. Others may take it when it is long over. */
-static struct afz_promise *promise(uint64_t now_ns)
+/* When all that others are promised now is over; no promise is for longer than the longest. */
+static uint64_t others_end_ns(uint64_t now_ns)
+{
+        const struct afz_promise *mine = LOAD(room.mine);
+        uint64_t end = now_ns, longest = now_ns + FRESH_NS + LEFT_NS;
+        for (unsigned i = 0; room.promises && i < AFZ_ROOM_PROMISES; i++) {
+                uint64_t until = LOAD(room.promises[i].until_ns);
+                if (&room.promises[i] != mine && until > end)
+                        end = until;
+        }
+        return end < longest ? end : longest;
+}
+
+/* NULL: none, or it is another process's by now. */
+static struct afz_promise *own_promise(void)
 {
         struct afz_promise *mine = LOAD(room.mine);
-        if (!room.promises || (mine && LOAD(mine->owner) == LOAD(room.owner)))
-                return room.promises ? mine : NULL;
+        return mine && LOAD(mine->owner) == LOAD(room.owner) ? mine : NULL;
+}
+
+static struct afz_promise *claim_promise(uint64_t now_ns)
+{
         for (unsigned i = 0; i < AFZ_ROOM_PROMISES; i++) {
                 struct afz_promise *p = &room.promises[i];
                 uint64_t owner = LOAD(p->owner);
@@ -227,6 +244,20 @@ static struct afz_promise *promise(uint64_t now_ns)
                 return p;
         }
         return NULL;
+}
+
+/* Ours, or one that nobody has; NULL: there is none. Others may take it when it is long over. Two
+ * threads must not take one each: the one would think that the other's is another process's. */
+static struct afz_promise *promise(uint64_t now_ns)
+{
+        struct afz_promise *p = own_promise();
+        if (p || !room.promises || atomic_exchange(&room.claiming, 1))
+                return p;
+        p = own_promise(); /* of a thread that was quicker */
+        if (!p)
+                p = claim_promise(now_ns);
+        atomic_store(&room.claiming, 0);
+        return p;
 }
 
 /* Said before it is looked at what others say, and in one order for all. */
@@ -321,6 +352,7 @@ void afz_room_forget(void)
         for (unsigned i = 0; i < n; i++)
                 STORE(list[i].at, 0);
         STORE(room.mine, NULL);
+        STORE(room.claiming, 0);
 }
 
 /* ---- refusing ---- */
@@ -399,7 +431,9 @@ static int decide(uint64_t bytes, enum afz_ask how)
         if (!last_look(now, &look))
                 return 1;
         measure_all(now, look.t_ns, now);
-        for (uint64_t end = now + OTHERS_NS; wait_for_look(now = afz_now_ns());) {
+        uint64_t others = others_end_ns(now), end = now + OTHERS_NS;
+        end = others > end ? others : end;
+        while (wait_for_look(now = afz_now_ns())) {
                 if (fits_with_others(bytes))
                         return 1;
                 if (now >= end || !last_look(now, &look) ||

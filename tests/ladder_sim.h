@@ -37,6 +37,7 @@ struct sim {
         uint64_t dies_of_int, dies_of_term; /* so long after; 0: never */
         bool frees_at_int;                  /* drops all it has and lives on */
         uint64_t saves_ns;                  /* a checkpoint takes so long; 0: nobody listens */
+        bool by_signal;                     /* which may be meant for its end */
         bool calm_after_save;               /* it grows no more then */
         uint64_t less_ns; /* to smaller steps takes so long: back to its floor, and half as far
                              from there on; 0: nobody listens; UINT64_MAX: who does cannot */
@@ -315,6 +316,7 @@ static void sim_run(struct sim *s)
                 .tier = s->tier,
                 .grace_ns = s->grace_ns,
                 .can_checkpoint = s->saves_ns > 0,
+                .can_ask_early = s->saves_ns > 0 && !s->by_signal,
                 .can_shrink = s->less_ns > 0,
                 .refuses = s->refused || s->in_vain,
                 .can_brake = !s->no_brake,

@@ -314,6 +314,23 @@ def test_same_plan_is_not_tried_twice():
     check("only what is another plan is tried", attempts(r) == ["None", "/dev/null"] and r.status == 75, r)
 
 
+# ---- several that train together ----
+
+def test_one_of_several_is_lost():
+    """The others are ended when they wait for it: not those that have something to say, nor where nobody knows of their steps."""
+    lost = "hello()\ntell('event oom device=host swallowed=0')\ntell('event note lost=1')\n"
+    runs = {"they wait": (lost + "time.sleep(60)",), "nobody knows": (lost + "time.sleep(18)", "--no-probe"),
+            "they are begun anew": (lost + "time.sleep(8)\nhello('shrink')\ntime.sleep(11)",),
+            "they save": (lost + "time.sleep(8)\ntell('saved 0 /dev/null')\ntime.sleep(11)",)}
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        runs = dict(zip(runs, pool.map(lambda one: Run(*one), runs.values())))
+    for name, r in runs.items():
+        if name == "they wait":
+            check("who waits is ended", r.status != 0 and len(r.said("kill")) >= 1, r)
+        else:
+            check(f"{name}: it goes on", r.status == 0 and not r.said("kill"), r)
+
+
 # ---- what is lost ----
 
 def with_steps(*args, **kw):

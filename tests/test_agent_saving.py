@@ -169,6 +169,26 @@ class Lightning(MidSave):
 class Keras(Asked):
     text = KERAS
 
+    def test_fewer_steps_in_the_last_execution(self):
+        """Saved at the end of an epoch of ten batches, four of which are one execution."""
+        status, end, said = self.play(self.job("""
+            import os, sys, types
+            os.environ["KERAS_BACKEND"] = "tensorflow"
+            door = sys.modules.setdefault("_antifreeze", types.ModuleType("_antifreeze")); door.__path__ = [PACKAGE]
+            import keras, numpy
+            from keras.src.trainers import epoch_iterator
+            from _antifreeze.save import on_keras
+            on_keras.iterators(epoch_iterator)
+            model = keras.Sequential([keras.layers.Input((3,)), keras.layers.Dense(1)])
+            model.compile("sgd", "mse", steps_per_execution=4)
+            ends = []
+            note = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs=None: ends.append(batch))
+            on_keras._skip = 12
+            model.fit(numpy.ones((20, 3)), numpy.ones((20, 1)), batch_size=2, epochs=2, verbose=0, callbacks=[note])
+            print("END", ends)
+            """.replace("PACKAGE", repr(os.path.dirname(AGENT)))))
+        self.assertEqual((status, end), (0, "END [3, 7, 11]\n"), said)
+
 
 class Killed(Case):
     """A run that saves by itself, ended at random moments: the file is whole or the one before, never less, and the end is the

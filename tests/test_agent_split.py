@@ -24,7 +24,7 @@ from test_frameworks import QUIET, spoken
 
 NEEDS = {"torch": ["torch"], "transformers": ["torch", "transformers", "accelerate"], "lightning": ["torch", "lightning"]}
 BATCH = 24
-PROOFS = 5  # times, at most, that a batch of these programs is done again: in a second cut, and once weighed in another way
+PROOFS = 1.25  # batches, at most, that are done again: pieces of a half that then does not fit, a quarter weighed in another way, a proof
 ROUNDING = 2e-5  # of a loss: what adding up in another order may come to over some dozens of steps
 HARNESS = PYTHON = PACKAGE = FRAMEWORK = None
 

@@ -323,6 +323,20 @@ class Sites(Case):
             assert called == ["state", None] and sites.without_steps not in gc.callbacks
             print("done")
             """)
+        r = self.play("""
+            import gc
+            def fails(*_): raise RuntimeError("no history")
+            sites.start(torch)
+            sites._set = fails
+            seen = []
+            gc.callbacks.append(lambda phase, about: seen.append(phase))
+            sites._began_ns -= sites.UNTIL_NS
+            gc.collect()
+            gc.collect()
+            assert seen == ["start", "stop"] * 2, seen
+            print("done")
+            """)
+        self.assertEqual(r.stderr, "")
         self.play("is_enabled = True\nsites.start(torch)\nassert not called and oom.lines is None\nprint('done')")
 
     def test_why(self):

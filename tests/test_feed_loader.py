@@ -154,6 +154,53 @@ class Feed(unittest.TestCase):
         again.set_epoch(2)
         self.assertEqual(self.labels(again), whole[2])
 
+    def test_the_end_stays_the_end(self):
+        loop = iter(self.loader())
+        self.assertEqual(sum(1 for _ in loop), -(-SAMPLES // 32))
+        self.assertEqual(list(loop), [])
+
+    def test_closed_by_another_thread(self):
+        """Who is in a call meanwhile keeps what it works on until it comes back, and is told then."""
+        before = gatherers()
+        loader = self.loader(as_="numpy")
+        mine = gatherers() - before
+        loop, library, seen = iter(loader), loader._native._library, []
+
+        class Slow:
+            def __getattr__(self, name):
+                return getattr(library, name)
+
+            def afz_loader_wait(self, handle, most_ms):
+                loader.close()  # as from another thread, while this one is inside
+                seen.append(mine <= gatherers())
+                return library.afz_loader_wait(handle, most_ms) if seen[0] else 1
+
+        x, y = next(loop)
+        loader._native._library = Slow()
+        with self.assertRaisesRegex(antifreeze.LoaderError, "closed"):
+            next(loop)
+        self.assertEqual((len(mine), seen), (1, [True]))
+        while mine & gatherers():  # it was joined; its folder in /proc goes a moment later
+            pass
+        self.assertTrue((x[:, 0] == y).all())
+
+    def test_not_closed_at_exit(self):
+        """A thread that nobody waits for may be in next() while the program ends."""
+        program = ("import atexit, sys; sys.path[:0] = sys.argv[1:3]; import test_feed_loader\n"
+                   "atexit.register(lambda: print(len(test_feed_loader.gatherers())))\n"  # comes last
+                   "import antifreeze; loader = antifreeze.Loader(sys.argv[3], batch=1, budget='1M', as_='numpy')")
+        said = subprocess.run([sys.executable, "-B", "-c", program, PYTHON, os.path.dirname(os.path.abspath(__file__)), X],
+                              check=True, timeout=120, stdout=subprocess.PIPE, text=True).stdout
+        self.assertEqual(said.strip(), "1")
+
+    def test_error_travels(self):
+        import pickle
+        with self.assertRaises(antifreeze.LoaderError) as raised:
+            self.loader(budget="10K")
+        again = pickle.loads(pickle.dumps(raised.exception))
+        self.assertIs(type(again), type(raised.exception))
+        self.assertEqual((str(again), again.errno), (str(raised.exception), raised.exception.errno))
+
     def test_ranks(self):
         parts = [self.labels(self.loader(rank=rank, ranks=3)) for rank in range(3)]
         self.assertEqual(sorted(sum(parts, [])), list(range(SAMPLES)))
@@ -171,7 +218,9 @@ class Feed(unittest.TestCase):
     def test_errors(self):
         for options, kind, words in (({"budget": "10K"}, MemoryError, "needs at least"), ({"budget": "lots"}, ValueError, "no size"),
                                      ({"shuffle": "very"}, ValueError, "window"), ({"as_": "lisp"}, ValueError, "numpy"),
-                                     ({"batch": 0}, ValueError, "batch"), ({"subset": (0, SAMPLES + 1)}, antifreeze.LoaderError, "there are")):
+                                     ({"batch": 0}, ValueError, "batch"), ({"batch": 1 << 32 | 32}, ValueError, "batch"),
+                                     ({"subset": (0, 0)}, ValueError, "subset"), ({"subset": (-5, 3)}, ValueError, "subset"),
+                                     ({"subset": (0, SAMPLES + 1)}, antifreeze.LoaderError, "there are")):
             with self.assertRaisesRegex(kind, words):
                 self.loader(**options)
         with self.assertRaisesRegex(antifreeze.LoaderError, "No such file"):
@@ -229,6 +278,18 @@ class Feed(unittest.TestCase):
                 with open(folder + "/log", encoding="ascii") as file:
                     got = [label for line in file for label in json.loads(line)[0]]
                 self.assertEqual(got, whole)
+
+
+def gatherers():
+    """Of this process's loaders that are not closed: each has one such thread."""
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/comm", encoding="ascii") as file:
+                found |= {task} if file.read() == "afz-gather\n" else set()
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended meanwhile
+    return found
 
 
 def batches_in(folder):

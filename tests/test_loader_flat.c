@@ -259,6 +259,11 @@ static void test_records(void **state)
         assert_int_equal(afz_loader_open(&options, &loader, why), -EINVAL);
         options.format = NULL;
         assert_int_equal(afz_loader_open(&options, &loader, why), -EMEDIUMTYPE);
+        paths[0] = in_dir("pipe.npy"); /* that nobody writes to: it is not waited for */
+        assert_int_equal(mkfifo(paths[0], 0600), 0);
+        assert_int_equal(afz_loader_open(&options, &loader, why), -EMEDIUMTYPE);
+        options.format = "npy";
+        assert_int_equal(afz_loader_open(&options, &loader, why), -EINVAL);
 }
 
 static void test_tokens(void **state)

@@ -8,8 +8,13 @@
 
 #include <cmocka.h>
 
+#include "config.h"
 #include "loader_fixture.h"
+#include "parts.h"
 #include <sys/wait.h>
+#if AFZ_HAVE_BLOSC
+#include <blosc.h>
+#endif
 
 enum { SAMPLES = 20011, WIDTH = 16 }; /* of 128 bytes: 2.5 MB */
 
@@ -162,6 +167,41 @@ static void test_resume_with_another_budget(void **state)
         afz_loader_close(b);
 }
 
+/* What a seek that fails leaves behind is what was there before: the same groups, in the same
+ * order, though the state was of chunks of another size. */
+static void test_seek_that_fails(void **state)
+{
+        static const enum afz_shuffle ways[] = {AFZ_SHUFFLE_WINDOW, AFZ_SHUFFLE_NONE};
+        (void)state;
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+                struct afz_loader_options large = rows_options(), small = rows_options();
+                uint8_t place[AFZ_LOADER_STATE_BYTES];
+                char why[AFZ_WHY_MAX];
+                struct afz_loader_facts before, after;
+                large.budget_bytes = 96 * MIB;
+                small.budget_bytes = 1792472; /* of which nothing is left over in the arena */
+                large.shuffle = small.shuffle = ways[w];
+                struct afz_loader *a = open_ok(&large), *b = open_ok(&small);
+                take_batch(a, WIDTH, ids);
+                afz_loader_state(a, place);
+                afz_loader_close(a);
+                assert_int_equal(take_epoch(b, WIDTH, ids), SAMPLES);
+                assert_int_equal(take_epoch(b, WIDTH, ids), SAMPLES);
+                afz_loader_close(b);
+                b = open_ok(&small);
+                assert_int_equal(take_epoch(b, WIDTH, other), SAMPLES);
+                afz_loader_facts(b, &before);
+                assert_int_equal(afz_loader_seek(b, place, why), -ENOSPC);
+                assert_non_null(strstr(why, "needs a budget of at least"));
+                afz_loader_facts(b, &after);
+                assert_int_equal(after.group_samples, before.group_samples);
+                assert_int_equal(after.floor_bytes, before.floor_bytes);
+                assert_int_equal(take_epoch(b, WIDTH, other), SAMPLES);
+                assert_memory_equal(ids, other, sizeof *ids * SAMPLES);
+                afz_loader_close(b);
+        }
+}
+
 static void test_seek_within(void **state)
 {
         struct afz_loader_options options = rows_options();
@@ -305,6 +345,74 @@ static void test_floor(void **state)
         afz_loader_close(loader);
 }
 
+/* A Zarr without chunks yet. */
+static struct afz_loader_options zarr_options(const char *codec, const char *shape, char path[128])
+{
+        static const char *paths[1];
+        char text[512], name[160];
+        snprintf(path, 128, "%s/%s.zarr", fixture_dir, codec);
+        assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+        snprintf(name, sizeof name, "%s/.zarray", path);
+        int n = snprintf(text, sizeof text,
+                         "{\"zarr_format\": 2, \"shape\": %s, \"chunks\": %s, \"dtype\": \"|u1\", "
+                         "\"compressor\": {\"id\": \"%s\"}, \"fill_value\": 7, \"order\": \"C\", "
+                         "\"filters\": null}",
+                         shape, shape, codec);
+        write_file(name, text, (size_t)n);
+        paths[0] = path;
+        return (struct afz_loader_options){.paths = paths, .path_count = 1, .batch = 2};
+}
+
+/* The arena and what codecs take from the heap stay within the budget together. */
+static void test_heap_is_in_the_budget(void **state)
+{
+        char path[128], why[AFZ_WHY_MAX];
+        (void)state;
+        struct afz_loader_options options = zarr_options("zlib", "[10, 24]", path);
+        for (uint64_t budget = 512 * KIB; budget < 6 * MIB; budget += 300 * KIB) {
+                struct afz_loader *l;
+                options.budget_bytes = budget;
+                if (afz_loader_open(&options, &l, why) < 0)
+                        continue; /* below the floor, or there is no zlib */
+                uint64_t heap = l->needs.scratch_bytes - l->raw_bytes - l->decode_bytes;
+                assert_true(heap > 0);
+                assert_true(l->arena.bytes + l->plan.threads * heap + l->dataset[0].index_bytes <=
+                            budget);
+                afz_loader_close(l);
+        }
+}
+
+#if AFZ_HAVE_BLOSC && AFZ_HAVE_JANSSON
+/* Blosc takes three of its blocks from the heap, however large a file says that they are. */
+static void test_large_blosc_blocks(void **state)
+{
+        enum { ALL = 16 << 20 };
+        static const size_t blocks[] = {16 << 20, 4 << 20};
+        char path[128], name[160], why[AFZ_WHY_MAX];
+        uint8_t *plain = calloc(1, ALL), *encoded = malloc(ALL);
+        struct afz_batch batch;
+        (void)state;
+        struct afz_loader_options options = zarr_options("blosc", "[16, 1048576]", path);
+        options.budget_bytes = 256 * MIB;
+        options.threads = 1;
+        snprintf(name, sizeof name, "%s/0.0", path);
+        for (size_t i = 0; i < 2; i++) {
+                int n = blosc_compress_ctx(5, 0, 1, ALL, plain, encoded, ALL, "zstd", blocks[i],
+                                           1); /* other codecs choose less by themselves */
+                assert_true(n > 0);
+                write_file(name, encoded, (size_t)n);
+                struct afz_loader *l = open_ok(&options);
+                assert_int_equal(afz_loader_next(l, &batch, why), i == 0 ? -EBADMSG : 1);
+                assert_true(i > 0 || strstr(why, "blocksize"));
+                if (i > 0)
+                        afz_loader_release(l, batch.lease);
+                afz_loader_close(l);
+        }
+        free(plain);
+        free(encoded);
+}
+#endif
+
 static void test_hoarder(void **state)
 {
         enum { HELD = 40 };
@@ -365,6 +473,60 @@ static void test_less(void **state)
         afz_loader_close(loader);
 }
 
+/* Less stays less, also where a state makes another plan of the arena. */
+static void test_less_and_seek(void **state)
+{
+        struct afz_loader_options large = rows_options(), options = rows_options();
+        struct afz_loader_facts facts;
+        uint8_t place[AFZ_LOADER_STATE_BYTES];
+        char why[AFZ_WHY_MAX];
+        (void)state;
+        large.budget_bytes = 96 * MIB;
+        options.budget_bytes = 16 * MIB;
+        struct afz_loader *loader = open_ok(&large);
+        uint64_t count = (uint64_t)take_batch(loader, WIDTH, ids);
+        afz_loader_state(loader, place);
+        afz_loader_close(loader);
+        loader = open_ok(&options);
+        assert_int_equal(afz_loader_ask(loader, 2 * MIB), 0);
+        assert_int_equal(afz_loader_seek(loader, place, why), 0);
+        afz_loader_facts(loader, &facts);
+        assert_true(facts.group_samples < SAMPLES);
+        count += take_epoch(loader, WIDTH, ids + count);
+        assert_all_once(ids, count, SAMPLES);
+        assert_all_once(ids, take_epoch(loader, WIDTH, ids), SAMPLES);
+        afz_loader_close(loader);
+}
+
+/* Who holds batches when less is asked for has all that may be made in their hands. */
+static void test_less_while_held(void **state)
+{
+        enum { HELD = 6 };
+        struct afz_loader_options options = rows_options();
+        struct afz_batch batch[HELD];
+        char why[AFZ_WHY_MAX];
+        uint64_t count = 0;
+        (void)state;
+        options.budget_bytes = 16 * MIB;
+        struct afz_loader *loader = open_ok(&options);
+        for (int i = 0; i < HELD; i++) {
+                assert_int_equal(afz_loader_next(loader, &batch[i], why), 1);
+                for (uint32_t j = 0; j < batch[i].count; j++)
+                        ids[count++] = ((int64_t *)batch[i].data[0])[j * WIDTH];
+        }
+        assert_int_equal(afz_loader_ask(loader, 1), -ENOSPC);
+        for (int64_t n; (n = take_batch(loader, WIDTH, ids + count)) >= 0;) {
+                count += (uint64_t)n;
+                while (afz_loader_wait(loader, 20000) == 0)
+                        fail_msg("nothing comes after %llu samples", (unsigned long long)count);
+        }
+        assert_all_once(ids, count, SAMPLES);
+        for (int i = 0; i < HELD; i++)
+                afz_loader_release(loader, batch[i].lease);
+        assert_all_once(ids, take_epoch(loader, WIDTH, ids), SAMPLES);
+        afz_loader_close(loader);
+}
+
 static void test_forked(void **state)
 {
         struct afz_loader_options options = rows_options();
@@ -396,14 +558,21 @@ int main(void)
                 cmocka_unit_test(test_kinds_of_shuffle),
                 cmocka_unit_test(test_resume),
                 cmocka_unit_test(test_resume_with_another_budget),
+                cmocka_unit_test(test_seek_that_fails),
                 cmocka_unit_test(test_seek_within),
                 cmocka_unit_test(test_ranks),
                 cmocka_unit_test(test_ranks_change),
                 cmocka_unit_test(test_last_batch),
                 cmocka_unit_test(test_part),
                 cmocka_unit_test(test_floor),
+                cmocka_unit_test(test_heap_is_in_the_budget),
+#if AFZ_HAVE_BLOSC && AFZ_HAVE_JANSSON
+                cmocka_unit_test(test_large_blosc_blocks),
+#endif
                 cmocka_unit_test(test_hoarder),
                 cmocka_unit_test(test_less),
+                cmocka_unit_test(test_less_and_seek),
+                cmocka_unit_test(test_less_while_held),
                 cmocka_unit_test(test_forked),
         };
         return cmocka_run_group_tests(tests, make, fixture_remove);

@@ -2,6 +2,7 @@
  * that looks, and who can be told no. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,7 +33,7 @@ static struct afz_room *page;
 /* The guard looks when the clock is read for the n-th time from now; 0: not. */
 static struct {
         _Atomic uint64_t now_ns;
-        _Atomic unsigned look_in;
+        _Atomic unsigned look_in, look_every;
         uint64_t says_bytes;
         _Atomic unsigned asked; /* who can be told no */
         uint64_t frozen_ns;     /* the process stands still so long then, as the guard looks */
@@ -51,6 +52,7 @@ uint64_t afz_now_ns(void)
         uint64_t now = atomic_fetch_add(&world.now_ns, MS) + MS;
         if (atomic_load(&world.look_in) > 0 && atomic_fetch_sub(&world.look_in, 1) == 1) {
                 look(world.says_bytes);
+                atomic_store(&world.look_in, atomic_load(&world.look_every));
                 if (world.frozen_ns)
                         now = atomic_fetch_add(&world.now_ns, world.frozen_ns) + world.frozen_ns;
         }
@@ -79,6 +81,12 @@ int afz_refuse_may(struct afz_book *b, int armed, enum afz_ask how)
         (void)how;
         atomic_fetch_add(&world.asked, 1);
         return armed || world.may;
+}
+
+/* Of other processes of the job. */
+static struct afz_promise *promises(void)
+{
+        return (struct afz_promise *)(void *)((char *)page + AFZ_ROOM_PROMISES_AT);
 }
 
 /* ---- */
@@ -131,6 +139,7 @@ static int begin(void **state)
         world.frozen_ns = 0;
         atomic_store(&world.asked, 0);
         atomic_store(&world.look_in, 0);
+        atomic_store(&world.look_every, 0);
         atomic_fetch_add(&world.now_ns, 100 * S); /* all that was is over */
         afz_room_forget();
         if (page)
@@ -165,7 +174,7 @@ static void test_pages_that_are_none(void **state)
         }
         afz_room_add(&world, 100 * MIB, 100 * MIB); /* nobody minds */
         afz_room_gone((uint64_t)(uintptr_t)&world);
-        int fd = make_page(AFZ_ROOM_BYTES, AFZ_ROOM_MAGIC, F_SEAL_SHRINK);
+        int fd = make_page(AFZ_ROOM_FILE_BYTES, AFZ_ROOM_MAGIC, F_SEAL_SHRINK);
         afz_room_open(fd);
         close(fd);
         assert_int_equal(antifreeze_room(), 0);
@@ -383,6 +392,7 @@ static void test_many_blocks(void **state)
         assert_int_equal(bound(all), (BLOCKS - LISTED) * size);
         munmap(at, BLOCKS * size);
         afz_room_forget();
+        atomic_fetch_add(&world.now_ns, 10 * S); /* to a child its parent is another process */
         assert_int_equal(bound(all), 0);
 }
 
@@ -397,6 +407,78 @@ static void test_refusals_are_counted(void **state)
         afz_room_refused(20 * MIB);
         afz_book_now = &book;
         assert_int_equal(book.refused, 2);
+}
+
+/* What was granted to another process is waited for as long as it may take to touch it, however
+ * large it is: the look that comes then knows. */
+static void test_what_others_were_granted(void **state)
+{
+        static const struct {
+                uint64_t bytes, for_ns, says_bytes;
+                int granted;
+        } rows[] = {
+                {50 * MIB, 400 * MS, 120 * MIB, 1},
+                {50 * MIB, 4600 * MS, 120 * MIB, 1}, /* as of 2 GiB */
+                {50 * MIB, 4600 * MS, 90 * MIB, 0},  /* by itself it does not fit */
+                {50 * MIB, 3600 * S, 120 * MIB, 0},  /* nobody is granted anything for an hour */
+                {UINT64_MAX, 400 * MS, 120 * MIB, 1},
+        };
+        (void)state;
+        world.frozen_ns = 150 * MS;
+        atomic_store(&world.look_every, 8);
+        for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+                struct afz_promise *p = promises() + 7;
+                look(120 * MIB);
+                atomic_store(&p->owner, 1);
+                atomic_store(&p->bytes, rows[i].bytes);
+                atomic_store(&p->until_ns, atomic_load(&world.now_ns) + rows[i].for_ns);
+                assert_int_equal(grants_with_look(100 * MIB, rows[i].says_bytes), rows[i].granted);
+                atomic_store(&p->until_ns, 0);
+        }
+}
+
+static struct {
+        _Atomic unsigned round, there;
+} race;
+
+static void *ask(void *rounds)
+{
+        for (unsigned round = 1; round <= (unsigned)(uintptr_t)rounds; round++) {
+                while (atomic_load(&race.round) < round)
+                        sched_yield();
+                (void)grants(20 * MIB);
+                atomic_fetch_add(&race.there, 1);
+        }
+        return NULL;
+}
+
+/* Threads that are the first to ask have one promise together: of another they would think that it
+ * is another process's. */
+static void test_one_promise_a_process(void **state)
+{
+        enum { ROUNDS = 3000, THREADS = 2 };
+        pthread_t thread[THREADS];
+        unsigned most = 0;
+        (void)state;
+        for (unsigned i = 0; i < THREADS; i++)
+                assert_int_equal(pthread_create(&thread[i], NULL, ask, (void *)(uintptr_t)ROUNDS),
+                                 0);
+        for (unsigned round = 1; round <= ROUNDS; round++) {
+                unsigned owned = 0;
+                memset(promises(), 0, AFZ_ROOM_PROMISES * sizeof *promises());
+                afz_room_forget();
+                look(1000 * MIB);
+                atomic_store(&race.there, 0);
+                atomic_store(&race.round, round);
+                while (atomic_load(&race.there) < THREADS)
+                        sched_yield();
+                for (unsigned i = 0; i < AFZ_ROOM_PROMISES; i++)
+                        owned += atomic_load(&promises()[i].owner) != 0;
+                most = owned > most ? owned : most;
+        }
+        for (unsigned i = 0; i < THREADS; i++)
+                assert_int_equal(pthread_join(thread[i], NULL), 0);
+        assert_int_equal(most, 1);
 }
 
 static void *allocate(void *seed)
@@ -449,6 +531,8 @@ int main(void)
                 cmocka_unit_test_setup(test_untouched, begin),
                 cmocka_unit_test_setup(test_many_blocks, begin),
                 cmocka_unit_test_setup(test_refusals_are_counted, begin),
+                cmocka_unit_test_setup(test_what_others_were_granted, begin),
+                cmocka_unit_test_setup(test_one_promise_a_process, begin),
                 cmocka_unit_test_setup(test_threads, begin),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,8 +7,10 @@ import collections
 import itertools
 import os
 import sys
+import types
 import unittest
 import weakref
+from unittest import mock
 
 
 class Array:
@@ -139,25 +141,54 @@ class Several(unittest.TestCase):
 
 
 class Cuts(unittest.TestCase):
-    def test_another_cut_has_all_samples_once_other_ends_and_nothing_larger(self):
+    def test_what_is_compared_is_a_part_or_as_much_of_two(self):
         for most in range(1, 40):
             for n in range(most + 1, 3 * most + 4):
-                parts = list(proof.another_cut(n, most))
-                rows = sorted(row for start, stop in parts for row in range(start, stop))
-                self.assertEqual(rows, list(range(n)), (n, most))
-                self.assertLessEqual(max(stop - start for start, stop in parts), max(most, 2))
-                own = set(itertools.accumulate(sizing.even(n, most)))
-                self.assertFalse(own <= {stop for _, stop in parts}, (n, most, parts))
+                sizes = sizing.even(n, most)
+                ends = [0, *itertools.accumulate(sizes)]
+                parts, seams = proof.cuts(sizes)
+                self.assertEqual([(start, stop) for start, _, stop in parts], [pair for pair in zip(ends, ends[1:]) if pair[1] > pair[0] + 1])
+                self.assertEqual([middle for _, middle, _ in seams], ends[1:-1])
+                for start, middle, stop in parts + seams:
+                    self.assertTrue(0 <= start < middle < stop <= n and stop - start <= max(most, 2), (n, most, start, middle, stop))
 
     def test_a_proof_is_due_again_and_again(self):
         course = torch_step.Course()
-        course.proofs, due = 1, []
-        for course.steps in range(2000):
-            if course.is_due():
-                due.append(course.steps + 1)
-        self.assertEqual(due, [1, 2, 3, 10, 100, 1000])
+        course.proofs = 1
+        for parts, expected in (4, [1, 10, 100, 1000]), (8, [1, 2, 3, 10, 100, 1000]):
+            due = []
+            for course.steps in range(2000):
+                if course.is_due(parts):
+                    due.append(course.steps + 1)
+            self.assertEqual(due, expected)
         course.proofs = 0
-        self.assertTrue(course.is_due(), "until one went well")
+        self.assertTrue(course.is_due(2), "until one went well")
+
+    def test_those_samples_are_compared_that_tell(self):
+        def chosen(classes, proofs, sizes):
+            proof.labels = lambda *_: [classes] if classes else []
+            job = types.SimpleNamespace(items=list, ways=lambda: ("samples", "sum"), batch=None)
+            return proof.chosen(types.SimpleNamespace(job=job, course=types.SimpleNamespace(proofs=proofs), n=sum(sizes)), sizes)
+
+        found, sizes = proof.labels, [6, 6, 6]
+        self.addCleanup(setattr, proof, "labels", found)
+        self.assertEqual([chosen(None, proofs, sizes)[0][0] for proofs in range(4)], [0, 12, 6, 0], "another one each time")
+        self.assertEqual(chosen([0] * 11 + [1] * 7, 0, sizes), ((6, 8, 12), True), "the only one with two classes")
+        self.assertEqual(chosen([0] * 6 + [1] * 12, 0, sizes), ((4, 6, 7), False), "of two parts, where each has one class")
+        self.assertEqual(chosen(None, 1, [1] * 4), ((1, 2, 3), False))
+
+
+class Packing(unittest.TestCase):
+    def test_a_gpus_allocator_is_asked_once_and_keeps_what_it_was_told(self):
+        for own, expected in ("", ["expandable_segments:True"]), ("max_split_size_mb:64,expandable_segments:False",
+                                                                  ["max_split_size_mb:64,expandable_segments:True"]), ("expandable_segments:True", []):
+            given, torch_step._packed = [], False
+            allocator = types.SimpleNamespace(_accelerator_setAllocatorSettings=given.append)
+            torch = types.SimpleNamespace(_C=allocator, cuda=types.SimpleNamespace(is_initialized=lambda: True))
+            with mock.patch.dict(sys.modules, torch=torch), mock.patch.dict(os.environ, PYTORCH_ALLOC_CONF=own):
+                self.assertEqual(torch_step.pack(), bool(expected))
+                self.assertFalse(torch_step.pack())
+            self.assertEqual(given, expected)
 
 
 class Growing(unittest.TestCase):

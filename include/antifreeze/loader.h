@@ -13,7 +13,8 @@
  * global shuffle.
  *
  * Ranks take turns along that one order: of each `batch * ranks` samples rank 0 takes the first
- * `batch`, and so on. A state that one number of ranks has left is good for any other.
+ * `batch`, and so on. A state that one number of ranks has left is good for any other. All have as
+ * many batches: at an epoch's end, fewer samples than there are ranks are left out.
  *
  * Batches are leased: their memory is not used again before afz_loader_release(). Who keeps more
  * than AFZ_LEASES_MAX of them gets copies from the heap instead, which are counted; it never hangs.

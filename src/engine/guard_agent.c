@@ -60,11 +60,19 @@ unsigned afz_guard_agent_environment(struct afz_guard *g, const char **ret)
 
 /* ---- what it tells ---- */
 
+/* Who has something to say does not wait for one that is lost: those were begun anew, perhaps. */
+static void note_alive(struct afz_guard_agent *a, uint64_t now_ns)
+{
+        if (a->lost_ns > 0)
+                a->lost_ns = now_ns;
+}
+
 void afz_guard_agent_hello(void *ctx, uint32_t abilities)
 {
         struct afz_guard *g = ctx;
         /* Nobody takes it back; who cannot may be another. */
         g->agent.now.smaller |= (abilities & AFZ_ABILITY_SHRINK) != 0;
+        note_alive(&g->agent, afz_guard_now(g));
         g->slow_next_ns = 0; /* the ladder is to know it at once */
 }
 
@@ -73,6 +81,7 @@ void afz_guard_agent_saved(void *ctx, const char *path)
         struct afz_guard *g = ctx;
         snprintf(g->agent.saved, sizeof g->agent.saved, "%s", path);
         g->agent.now.saved = true;
+        note_alive(&g->agent, afz_guard_now(g));
 }
 
 static void note_split(struct afz_guard_agent *a, struct afz_span text)
@@ -183,6 +192,7 @@ void afz_guard_agent_event(void *ctx, enum afz_agent_event event, const char *te
         struct afz_guard_agent *a = &g->agent;
         struct afz_span sentence = afz_agent_event_sentence(afz_span_str(text));
         uint64_t now = afz_guard_now(g);
+        note_alive(a, now);
         note_event(a, event, afz_span_str(text), now);
         if (!has_room(a, now))
                 return;
@@ -211,6 +221,8 @@ void afz_guard_agent_turn(struct afz_guard *g)
         uint64_t step = 0, saved, since_ns = afz_guard_now(g) - a->lost_ns;
         if (a->lost_ns == 0 || g->server || g->order->policy != AFZ_POLICY_ADAPT)
                 return;
+        if (!g->keeper)
+                return; /* nobody knows whether they make steps */
         (void)afz_keeper_steps(g->keeper, &step, &saved);
         if (since_ns < ranks.settle_ns)
                 a->lost_step = step;

@@ -180,11 +180,13 @@ static void change_ladder(struct afz_guard *g)
         const struct afz_ladder_setup *now = &g->ladder.setup;
         struct afz_ladder_setup setup = *now;
         setup.can_checkpoint = afz_checkpoint_can(&g->checkpoint);
+        setup.can_ask_early = g->control && afz_control_can_checkpoint(g->control);
         setup.can_shrink = g->control && afz_control_can_shrink(g->control);
         setup.refuses = setup.can_shrink && afz_keeper_room(g->keeper);
         setup.parts_alone = g->server;
         if (setup.can_checkpoint != now->can_checkpoint || setup.can_shrink != now->can_shrink ||
-            setup.refuses != now->refuses || setup.parts_alone != now->parts_alone)
+            setup.can_ask_early != now->can_ask_early || setup.refuses != now->refuses ||
+            setup.parts_alone != now->parts_alone)
                 afz_ladder_change(&g->ladder, &setup);
 }
 

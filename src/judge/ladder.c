@@ -58,10 +58,10 @@ static bool ask(struct afz_ladder *l, const struct afz_look *look, struct afz_de
 }
 
 /* What is refused may end it, long before the rungs: who comes so near, so fast, is to have
- * something saved. Its stage stays. */
+ * something saved. Its stage stays. Not by a signal: many who get one save, and end. */
 static void ask_early(struct afz_ladder *l, const struct afz_look *look, struct afz_decision *ret)
 {
-        if (l->braked || afz_does(ret, AFZ_ACTION_BRAKE) ||
+        if (!l->setup.can_ask_early || l->braked || afz_does(ret, AFZ_ACTION_BRAKE) ||
             (l->asked_ns && look->t_ns - l->asked_ns < afz_rule.ask_early_ns))
                 return;
         if (ask(l, look, ret))

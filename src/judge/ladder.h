@@ -52,6 +52,7 @@ struct afz_ladder_setup {
         uint64_t grace_ns;      /* from the request to stop until SIGKILL; --grace */
         uint64_t processes_max; /* more than so many is a fork storm; 0: no limit */
         bool can_checkpoint;    /* somebody listens, or a signal or command was given */
+        bool can_ask_early;     /* somebody listens: a signal may be taken for the end */
         bool can_shrink;        /* somebody listens who can use less; counts under adapt */
         bool refuses;           /* and large allocations fail half way between act and stop, which
                                  * it gets over: a fast climb ends there by itself */

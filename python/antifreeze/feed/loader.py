@@ -50,7 +50,9 @@ class Loader:
             raise ValueError(f"as_={as_!r}: it is one of {', '.join(FRAMEWORKS)}")
         files = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
         files += [] if labels is None else [labels]
-        start, stop = subset or (0, 0)
+        start, stop = (0, 0) if subset is None else subset
+        if subset is not None and not 0 <= start < stop:
+            raise ValueError(f"subset={subset!r}: from which sample on, and before which one it ends")
         self._native = native.Native(
             files, budget=parse_bytes(budget), batch=self.batch, seed=seed, shuffle=one_of("shuffle", shuffle, SHUFFLES),
             on_error=one_of("on_error", on_error, ON_ERROR), drop_last=self.drop_last, threads=threads, rank=self.rank, ranks=self.ranks,
@@ -164,12 +166,19 @@ class Loop:
 
     def __init__(self, loader, convert):
         self._loader, self._convert = loader, convert
+        self._is_over = False
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        return self._loader._next(self, self._convert)
+        if self._is_over:  # and stays so
+            raise StopIteration
+        try:
+            return self._loader._next(self, self._convert)
+        except StopIteration:
+            self._is_over = True
+            raise
 
     def __len__(self):
         return len(self._loader)

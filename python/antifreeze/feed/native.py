@@ -24,6 +24,9 @@ class LoaderError(OSError):
     def __str__(self):
         return self.why
 
+    def __reduce__(self):  # OSError's own would hand the number over as the sentence
+        return type(self), (self.why, self.errno)
+
 
 class LoaderMemoryError(LoaderError, MemoryError):
     """The budget is too small for that, or there is no memory."""
@@ -125,6 +128,15 @@ def image_of(image):
     return made
 
 
+class Handle:
+    """The C side's loader, closed when nobody has this any more: a call that another thread is still in has it, too."""
+
+    def __init__(self, loader, close):
+        self._as_parameter_ = loader
+        # Not at exit: a thread that nobody waits for may still be in next() then.
+        weakref.finalize(self, close, loader).atexit = False
+
+
 class Native:
     def __init__(self, files, *, budget, batch, seed, shuffle, on_error, drop_last, threads, rank, ranks, start, stop, format, details,
                  image):
@@ -133,23 +145,24 @@ class Native:
         if details is not None and not isinstance(details, str):
             import json
             details = json.dumps(details)
-        if batch <= 0 or not 0 <= rank < ranks:
+        if not 0 < batch < 1 << 32 or not 0 <= rank < ranks < 1 << 32:  # C would see what is left of them
             raise ValueError(f"batch={batch}, rank {rank} of {ranks}")
         names = (ctypes.c_char_p * len(files))(*map(os.fsencode, files))
         options = Options(names, len(files), format and format.encode(), details and details.encode(), image_of(image), budget, batch,
                           seed & (1 << 64) - 1, shuffle, on_error, drop_last, threads, rank, ranks, start, stop)
         handle, why = POINTER(), ctypes.create_string_buffer(WHY_MAX)
         check(self._library.afz_loader_open(ctypes.byref(options), ctypes.byref(handle), why), why)
-        self._handle, self._why = handle, why
-        self._close = weakref.finalize(self, self._library.afz_loader_close, handle)
+        self._loader, self._why = handle, why
+        self._handle = Handle(handle, self._library.afz_loader_close)
         facts = self.facts()
         self.fields = [(f.name.decode("utf-8", "replace"), numpy.dtype(DTYPES[f.dtype]), tuple(f.shape[:f.dimensions]), f.bytes)
                        for f in facts.field[:facts.fields]]
 
     def _open(self):
-        if not self._close.alive:
+        handle = self._handle
+        if handle is None:
             raise LoaderError("this loader is closed")
-        return self._handle
+        return handle
 
     def facts(self):
         facts = Facts()
@@ -176,7 +189,7 @@ class Native:
         last = len(self.fields) - 1
         size = batch.data[last] - first + batch.count * self.fields[last][3]
         memory = (ctypes.c_char * size).from_address(first)
-        weakref.finalize(memory, self._library.afz_loader_release, self._handle, batch.lease).atexit = False
+        weakref.finalize(memory, self._library.afz_loader_release, self._loader, batch.lease).atexit = False
         return [self._numpy.ndarray((batch.count, *shape), dtype, memory, batch.data[i] - first)
                 for i, (_, dtype, shape, _) in enumerate(self.fields)]
 
@@ -200,4 +213,4 @@ class Native:
         return self._library.afz_loader_ask(self._open(), budget) == 0
 
     def close(self):
-        self._close()
+        self._handle = None

@@ -67,7 +67,7 @@ def iterators(module):
         for begin_step, end_step, iterator in inner(self):
             if begin_step < skip:
                 for _ in range(end_step - begin_step + 1):
-                    next(iterator)
+                    next(iterator, None)  # the last execution of several steps may have fewer
             else:
                 yield begin_step, end_step, iterator
 
@@ -164,6 +164,7 @@ def file_of(filepath):
         path = os.path.realpath(os.fspath(filepath))
         folder = os.path.dirname(path)
         is_file = os.path.isfile(path) or not os.path.lexists(path) and os.path.isdir(folder)
-        return path if is_file and path.endswith((".weights.h5", ".keras")) and os.access(folder, os.W_OK | os.X_OK) else None
+        is_open = os.access(folder, os.R_OK | os.W_OK | os.X_OK)  # to be read, too: its list of names is brought to the disk
+        return path if is_file and is_open and path.endswith((".weights.h5", ".keras")) else None
     except (TypeError, ValueError, OSError):
         return None

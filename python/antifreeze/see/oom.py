@@ -7,6 +7,7 @@ noticed(): the moment is kept until somebody calls caught(), and if the next ste
 Nothing of a framework is imported here: errors are known by their names and words.
 """
 import atexit
+import os
 import sys
 
 from .. import talk
@@ -262,7 +263,8 @@ def ended():
     try:
         error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
         if error is not None and caught(error):
-            if talk.rank()[1] > 1:  # those that it trains with may wait for it
+            if talk.rank()[1] > 1 and "TORCHELASTIC_RUN_ID" not in os.environ:
+                # Those that it trains with may wait for it. torchrun ends them itself, or begins all of them anew.
                 talk.event("note", lost=1)
         elif pending is not None:
             told()

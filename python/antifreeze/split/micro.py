@@ -15,7 +15,8 @@ For the log take the loss from the loop, which has it of the whole batch once, h
         for m in parts: ...
         print(parts.loss)
 
-What else a turn counts, it should leave where m.is_trial: then parts are compared, and the same samples come again.
+What else a turn counts, it should leave where m.is_trial: then parts are compared, and the same samples come again. The one that is
+compared comes before the others.
 
 It works without Antifreeze, too, and needs nothing but torch.
 """

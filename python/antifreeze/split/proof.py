@@ -38,7 +38,8 @@ class Proof:
         self.samples, is_part = chosen(self.attempt, sizes)
         start, middle, stop = self.samples
         self.set_gradients({})
-        for piece in sorted((self.piece(start, middle, weigh), self.piece(middle, stop, weigh)), key=lambda piece: piece.start - piece.stop):
+        pieces = self.piece(start, middle, weigh), self.piece(middle, stop, weigh)
+        for piece in sorted(pieces, key=lambda piece: piece.start - piece.stop):
             if piece.weight:
                 yield piece
                 if not self.pieces:
@@ -107,7 +108,8 @@ class Proof:
                                      "experts), or the loss is no mean")
 
     def best_way(self, own):
-        """The way of weighing by which the losses of the pieces come to that of the part, by how much they miss it, and by how much by `own`."""
+        """The way of weighing by which the losses of the pieces come to that of the part, by how much they miss it, and by how
+        much by `own`."""
         found = {}
         for way in self.job.ways():
             weigh = self.attempt.weigher(way)
@@ -138,9 +140,9 @@ def chosen(attempt, sizes):
     parts, seams = cuts(sizes)
     if max(sizes) == 1:
         return seams[attempt.course.proofs % len(seams)], False
-    job, course = attempt.job, attempt.course
+    job, course, items = attempt.job, attempt.course, attempt.job.items()
+    parts = [part for part in parts if not items or any(items[part[0]:part[2]])] or parts
     if "items" in job.ways() and not course.is_told_apart:
-        parts = [part for part in parts if sum(job.items()[part[0]:part[2]])] or parts
         apart = lambda samples: items_apart(job, *samples)
     else:
         classes = labels(job.batch, attempt.n)
