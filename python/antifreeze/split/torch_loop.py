@@ -18,7 +18,6 @@ from . import amp, cut, proof, sizing, torch_step, undo
 
 LARGE = 16 << 20  # bytes that a pass keeps: with less it is not the model's batch that matters
 LOOKERS = ("torch.", "wandb.", "comet_ml.", "clearml.", "aim.", "mlflow.", "torchinfo.", "torchsummary.")  # their hooks look, no more
-SLACK = 16  # one part in so many of a GPU's memory in use is lost between blocks
 WAY_BACK = .3  # of what a pass keeps: what computing its gradients takes for a while beside them
 
 here = threading.local()  # .depth: calls that this thread is in; .loop: the antifreeze.micro() that it is in
@@ -210,14 +209,10 @@ class Call:
         out = self.inner(self.module, *args, **kwargs)
         ends = [array for array in cut.arrays(out) if array.requires_grad]
         weights = [p for p in self.known.parameters if p.requires_grad]
-        beside_it = [torch.empty_like(p) for p in weights]  # what the parts before it have come to will be there, too,
-        parts = -(-sum(self.sizes or [size]) // size)
-        beside_it += [torch.empty_like(end) for end in ends for _ in range(2 * parts)]  # the outputs of all, and their gradients,
-        beside_it += [torch.empty(torch.cuda.memory_allocated() // SLACK, dtype=torch.uint8, device=end.device)  # and what lies between
-                      for end in ends[:1] if end.is_cuda]
+        sums = [torch.empty_like(p) for p in weights]  # what the parts before it have come to will be there, too
         if ends and weights:
             torch.autograd.grad(ends, weights, [torch.ones_like(end) for end in ends], allow_unused=True)
-        del beside_it
+        del sums
         self.window.rewind()
         why = beside(self.module)
         if why:
