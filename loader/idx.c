@@ -66,15 +66,7 @@ static int idx_open(struct afz_dataset *dataset, const struct afz_loader_options
                                "packed has to be unpacked "
                                "before: gunzip",
                                dataset->path);
-        r = afz_npy_describe(dataset, &idx, why);
-        if (r < 0)
-                return r;
-        struct afz_flat flat = {.data_at = idx.data_at, .is_swapped = idx.is_swapped};
-        if (afz_shape_bytes(idx.shape + 1, idx.dimensions - 1, afz_dtype_bytes(idx.dtype),
-                            &flat.stride) < 0)
-                return afz_why(why, -EOVERFLOW, "%.300s: samples that are too large to be true",
-                               dataset->path);
-        return afz_flat_open(dataset, options, &flat, why);
+        return afz_npy_open_as_flat(dataset, options, &idx, why);
 }
 
 const struct afz_format afz_format_idx = {

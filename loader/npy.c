@@ -192,6 +192,20 @@ static bool is_npy(const char *path, bool is_folder, const uint8_t *head, uint64
         return !is_folder && head_bytes >= sizeof MAGIC && memcmp(head, MAGIC, sizeof MAGIC) == 0;
 }
 
+int afz_npy_open_as_flat(struct afz_dataset *dataset, const struct afz_loader_options *options,
+                         const struct afz_npy *npy, char why[AFZ_WHY_MAX])
+{
+        int r = afz_npy_describe(dataset, npy, why);
+        if (r < 0)
+                return r;
+        struct afz_flat flat = {.data_at = npy->data_at, .is_swapped = npy->is_swapped};
+        if (afz_shape_bytes(npy->shape + 1, npy->dimensions - 1, afz_dtype_bytes(npy->dtype),
+                            &flat.stride) < 0)
+                return afz_why(why, -EOVERFLOW, "%.300s: samples that are too large to be true",
+                               dataset->path);
+        return afz_flat_open(dataset, options, &flat, why);
+}
+
 static int npy_open(struct afz_dataset *dataset, const struct afz_loader_options *options,
                     char why[AFZ_WHY_MAX])
 {
@@ -204,15 +218,7 @@ static int npy_open(struct afz_dataset *dataset, const struct afz_loader_options
         int r = afz_npy_parse(head, (uint64_t)bytes, &npy);
         if (r < 0)
                 return afz_npy_why(r, dataset->path, why);
-        r = afz_npy_describe(dataset, &npy, why);
-        if (r < 0)
-                return r;
-        struct afz_flat flat = {.data_at = npy.data_at, .is_swapped = npy.is_swapped};
-        if (afz_shape_bytes(npy.shape + 1, npy.dimensions - 1, afz_dtype_bytes(npy.dtype),
-                            &flat.stride) < 0)
-                return afz_why(why, -EOVERFLOW, "%.300s: samples that are too large to be true",
-                               dataset->path);
-        return afz_flat_open(dataset, options, &flat, why);
+        return afz_npy_open_as_flat(dataset, options, &npy, why);
 }
 
 const struct afz_format afz_format_npy = {

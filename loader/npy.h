@@ -26,4 +26,8 @@ int afz_npy_describe(struct afz_dataset *dataset, const struct afz_npy *npy, cha
 /* What an error of afz_npy_parse() means, and what to do. Returns it. */
 int afz_npy_why(int error, const char *path, char why[AFZ_WHY_MAX]);
 
+/* Opens a file of which that is known already: its samples lie one behind the other. */
+int afz_npy_open_as_flat(struct afz_dataset *dataset, const struct afz_loader_options *options,
+                         const struct afz_npy *npy, char why[AFZ_WHY_MAX]);
+
 #endif
