@@ -117,6 +117,7 @@ def fit(middle="", loss=MEAN, more=""):
 PROGRAMS = {
     "torch": {
         "a plain loop": (loop(), {}),
+        "a plain loop, on the way back": (loop().replace('if WHERE == "forward"', "if n > 20"), {}),
         "micro()": (loop(MICRO), {}),
         "micro(), on the way back": (loop(MICRO), {"WHERE": "backward"}),
         "micro(), gradients that are zeros": (loop(MICRO, zero="set_to_none=False"), {"WHERE": "backward"}),
@@ -199,6 +200,8 @@ REFUSED = {
             "len(x)))", "len(x))).mean()"), "row a sample"),
         "hooks": (loop(net="Net()").replace("opt = ", "model.a.register_forward_hook(lambda *_: None); opt = "), "a hook would see"),
         "a loss beside the output": (loop().replace(FORWARD + "return", FORWARD + "self.kept = self.a(x); return"), "beside its output"),
+        "a tensor from elsewhere": (loop().replace("len(x)))", "len(x))) * more").replace("opt = ", "more = nn.Parameter(torch.ones(1)); opt = "),
+                                    "not one of its own"),
         "figures of its own": (loop().replace(FORWARD + "return", FORWARD + "self.seen += 1; return").replace(
             "opt = ", "model.register_buffer('seen', torch.zeros(())); opt = "), "figures"),
         "BatchNorm, later": (loop("model.middle.train(len(work) > 12); " + PLAIN, "Net(nn.BatchNorm1d(16))"), "BatchNorm"),
@@ -304,6 +307,7 @@ def theirs(*_): pass
 theirs.__module__ = "wandb.integration.torch.wandb_torch"
 from torch.nn.utils import prune, weight_norm
 for name, give in {"weight_norm": lambda m: weight_norm(m.a), "prune": lambda m: prune.l1_unstructured(m.a, "weight", .3),
+                   "clipped": lambda m: m.a.weight.register_hook(lambda gradient: gradient.clamp(-.01, .01)),
                    "tracker": lambda m: m.a.register_forward_hook(theirs), "mine of a": lambda m: m.a.register_forward_hook(mine)}.items():
     found = []
     for LIMIT in 1000, 10:
@@ -312,8 +316,16 @@ for name, give in {"weight_norm": lambda m: weight_norm(m.a), "prune": lambda m:
         except RuntimeError: pass
     check(name, name in refusal() if name == "mine of a" else not refusal() and near(*found))
 
+# Gradients of gradients, and those of what goes in.
+found = []
+for LIMIT in 1000, 10:
+    model, rows = net(), x[:24].clone().requires_grad_()
+    out = model(rows); slope, = torch.autograd.grad(out.sum(), rows, create_graph=True)
+    (out.pow(2).mean() + slope.pow(2).mean()).backward(); found.append(torch.cat([gradients(model), rows.grad.flatten()]))
+check("gradients of gradients", not refusal() and near(*found))
+
 # Each model has its own size, and the guard asks all of them.
-LIMIT = 10; large, small = net(), nn.Linear(8, 8); large(x[:24]); small(x); LIMIT = 1000
+LIMIT = 10; large, small = net(), nn.Linear(8, 8); large(x[:24]).sum().backward(); large(x[:24]); small(x); LIMIT = 1000
 most = lambda *models: [torch_step.course(model, "call").splitter.most for model in models]
 check("by model", most(large, small) == [6, None], most(large, small))
 sizing.shrink(); small(x); check("all are asked", most(large, small) == [3, 50], most(large, small))

@@ -126,10 +126,14 @@ def tick(source):
 def ticking(torch, compiled, other):
     """A hook of torch's optimizers: all of a step, where there is one source and nothing to be looked at, is in it. Called with
     what it is called with are other(), where it is not so, and compiled(), while torch.compile reads it."""
+    is_compiling = None
 
     def antifreeze_step(optimizer, args, kwargs):
         global count, done
-        if torch.compiler.is_compiling():
+        nonlocal is_compiling
+        if is_compiling is None:  # it was not there yet when torch was imported
+            is_compiling = torch.compiler.is_compiling
+        if is_compiling():
             compiled(optimizer, args, kwargs)
         elif id(optimizer) != _only or monotonic_ns() >= due_ns:
             other(optimizer, args, kwargs)
@@ -158,22 +162,20 @@ def time_next(iterator, on_item=None):
         global look_ns
         look_ns = now + LOOK_NS
         tell()
-        if on_item and item is not None:
+        if on_item:
             on_item(self, item)
 
     @functools.wraps(following)
     def __next__(self):
         global waited
-        item, before, began = None, waited, monotonic_ns()
-        try:
-            item = following(self)
-            return item
-        finally:
-            now = monotonic_ns()
-            if before + now - began > waited:  # else others have waited at the same time, and longer
-                waited = before + now - began
-            if now >= look_ns:
-                look(self, item, now)
+        before, began = waited, monotonic_ns()
+        item = following(self)
+        now = monotonic_ns()
+        if before + now - began > waited:  # else others have waited at the same time, and longer
+            waited = before + now - began
+        if now >= look_ns:
+            look(self, item, now)
+        return item
 
     iterator.__next__ = __next__
 

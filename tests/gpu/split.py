@@ -167,7 +167,7 @@ def is_shaky(text, free):
 
 
 def light():
-    """One sample takes 2.2 times the budget, as long as all of it is kept for the way back."""
+    """One sample takes 1.9 times the budget, as long as all of it is kept for the way back."""
     print("light", flush=True)
     text = PROGRAMS["torch"].replace("STEPS, BATCH = 8, 384", "STEPS, BATCH = 4, 2").replace("torch.randn(BATCH, 128, 512", "torch.randn(BATCH, 16384, 512")
     one = text.replace("STEPS, BATCH = 4, 2", "STEPS, BATCH = 1, 1")
@@ -175,7 +175,7 @@ def light():
     if not free or not alone:
         check("runs without a budget", False, said[-2000:])
         return
-    budget = int(alone["peak"] / 2.2)
+    budget = int(alone["peak"] / 1.9)
     check("dies of the budget without us", play(text, "dies", budget)[0] is None)
     held, said = play(text, "held", budget)
     check("finishes with us", held is not None, "" if held else said[-3000:])

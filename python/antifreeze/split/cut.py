@@ -48,6 +48,18 @@ def arrays(batch):
             yield from arrays(item)
 
 
+def filled(like, items):
+    """The same with other tensors: the next of items for each, in the order of arrays()."""
+    if _is_array(like):
+        return next(items)
+    if isinstance(like, Mapping):
+        return _mapping_like(like, {key: filled(value, items) for key, value in like.items()})
+    if isinstance(like, (list, tuple)):
+        made = [filled(item, items) for item in like]
+        return type(like)(*made) if hasattr(like, "_fields") else type(like)(made)
+    return like
+
+
 def join(parts, sizes, concatenate):
     """The reverse, of what a model gives back for each part: all of it must have the samples as its first axis."""
     first = parts[0]

@@ -1,9 +1,9 @@
 """A plain torch loop, unchanged: nobody tells us where its step begins, but its model is called, and there memory runs out.
 
-Then the batch goes through the model in parts, and of each part only its samples are kept: on the way back a part is computed
-again just before its gradients are (torch's own checkpointing, by samples instead of by layers). The model's output is put
-together, and the program goes on with it as if nothing had been: its loss is that of the whole batch, whatever it is. It takes
-about a third more time, so antifreeze.micro(), which need not compute anything twice, is better where a loop can be changed.
+Then the batch goes through the model in parts, and of each part only its samples are kept: on the way back it is computed again
+(split/back.py), and in smaller parts where memory runs out there. The model's output is put together, and the program goes on
+with it as if nothing had been: its loss is that of the whole batch, whatever it is. It takes about a third more time, so
+antifreeze.micro(), which need not compute anything twice, is better where a loop can be changed.
 
 Only the outermost call in training is cared for, and only if the model's output has a row a sample. Proof before trust: the
 rows of a part must be the same when it is parted once more; again at step 10, 100 and so on, each time in other rows.
@@ -14,7 +14,7 @@ import threading
 
 from .. import policy
 from ..see import oom
-from . import amp, cut, proof, sizing, torch_step, undo
+from . import amp, back, cut, proof, sizing, torch_step, undo
 
 LARGE = 16 << 20  # bytes that a pass keeps: with less it is not the model's batch that matters
 LOOKERS = ("torch.", "wandb.", "comet_ml.", "clearml.", "aim.", "mlflow.", "torchinfo.", "torchsummary.")  # their hooks look, no more
@@ -195,33 +195,11 @@ class Call:
         if self.course.is_due(len(self.sizes)):
             first = self.course.steps * size % (n - size + 1)  # not the same rows each time
             self.prove(*cut.part((self.args, self.kwargs), n, first, first + size), size)
-        if size > self.known.rehearsed:
-            self.rehearse(*cut.part((self.args, self.kwargs), n, 0, size), size)
         for size in self.sizes:
             args, kwargs = cut.part((self.args, self.kwargs), n, start, start + size)
-            results.append(self.light(args, kwargs))
+            results.append(back.through(self, args, kwargs))
             start += size
         return cut.join(results, self.sizes, sys.modules["torch"].cat)
-
-    def rehearse(self, args, kwargs, size):
-        """There and back once, for nothing: on the real way back it would be too late to find that it does not fit."""
-        torch = sys.modules["torch"]
-        out = self.inner(self.module, *args, **kwargs)
-        ends = [array for array in cut.arrays(out) if array.requires_grad]
-        weights = [p for p in self.known.parameters if p.requires_grad]
-        sums = [torch.empty_like(p) for p in weights]  # what the parts before it have come to will be there, too
-        if ends and weights:
-            torch.autograd.grad(ends, weights, [torch.ones_like(end) for end in ends], allow_unused=True)
-        del sums
-        self.window.rewind()
-        why = beside(self.module)
-        if why:
-            raise torch_step.Refused(why)
-        self.known.rehearsed = size
-
-    def light(self, args, kwargs):
-        from torch.utils import checkpoint
-        return checkpoint.checkpoint(self.again, *args, use_reentrant=False, **kwargs)
 
     def again(self, *args, **kwargs):
         """The call itself. On the way back it is made in a thread of autograd's."""
@@ -231,9 +209,23 @@ class Call:
         finally:
             here.depth = depth
 
+    def look_into(self, args, kwargs):
+        """A pass with two samples (one is too few for BatchNorm): whether it gives more than its output, and gradients to others than its own weights."""
+        batch = args, kwargs
+        args, kwargs = cut.filled(batch, iter([array.detach() for array in cut.arrays(batch)]))
+        out = self.inner(self.module, *args, **kwargs)
+        why = beside(self.module)
+        if not why and not back.is_apart(cut.arrays(out), self.known.parameters):
+            why = "it uses a tensor that is to be trained and is not one of its own"
+        del out
+        self.window.rewind()
+        if why:
+            raise torch_step.Refused(why)
+
     def prove(self, args, kwargs, size):
         torch = sys.modules["torch"]
         names, far = torch_step.inexact(self.module), 0.
+        self.look_into(*cut.part((args, kwargs), size, 0, min(size, 2)))
         if not names:
             with torch.no_grad():
                 middle = max(1, size // 3)

@@ -24,7 +24,6 @@ class Known:
 
     def __init__(self, module):
         self.passes = 0  # that were opened
-        self.rehearsed = 0  # samples of the largest part that was there and back, in calls of a plain loop
         self.has_weights = None  # whether there is anything to train, once looked at
         self.draws = {"random": False, "numpy": False}
         self.module = weakref.ref(module)
