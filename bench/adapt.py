@@ -11,8 +11,9 @@ The programs know nothing of any of it. With --gpu it is the memory of the GPU, 
 
 Told are medians of N rounds (3), and of time the least and the most. Processor time is the one to believe on a machine where others
 work, too. "in vain" is what went through the model for gradients beyond each sample of each step once, in batches, and how often
-memory ran out; where the program cannot count (Keras compiles its step) only the latter. A plain torch loop computes each part
-again on the way back: that is time, but not in vain. Ends with 1 when a target is missed.
+memory ran out; where the program cannot count (Keras compiles its step) only the latter. A plain torch loop goes there without
+keeping anything, and each part is computed for its gradients on the way back: that is time, but not in vain. Ends with 1 when a
+target is missed.
 """
 import argparse
 import contextlib
@@ -186,13 +187,12 @@ def spread(values):
     return [statistics.median(values), min(values), max(values)] if values else None
 
 
-def in_vain(name, one, steps, batch):
+def in_vain(one, steps, batch):
     """(batches through the model for gradients that were thrown away, how often memory ran out)"""
     ooms = sum(kind == "oom" for kind, _ in one.events)
     if not one.end or not one.end["kept"]:
         return None, ooms
-    again = one.told.get("splits_count", 0) if name == "torch" else 0  # steps in which each part is computed twice
-    return one.end["kept"] / batch - steps - again, ooms
+    return one.end["kept"] / batch - steps, ooms
 
 
 def measure(name, args):
@@ -225,7 +225,7 @@ def measure(name, args):
 def row_of(name, rounds, budget, batch, gpu):
     free, held = rounds[0][:2]
     steps = len(free.losses)
-    vain = [in_vain(name, one, steps, batch) for _, one, _, _, _ in rounds]
+    vain = [in_vain(one, steps, batch) for _, one, _, _, _ in rounds]
     return {"program": name, "batch": batch, "need_bytes": statistics.median(r[4] for r in rounds), "budget_bytes": budget,
             "before_bytes": free.begin["gpu_now" if gpu else "now"],
             "steps": steps, "held_steps": min(len(r[1].losses) for r in rounds),

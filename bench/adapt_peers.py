@@ -48,7 +48,7 @@ class Found:
         self.ok = end is not None and self.final is not None
         if self.ok:
             self.again = one.told.get("splits_count", 0) if how == "plain" else 0
-            self.vain = end["kept"] / batch - samples / batch - self.again
+            self.vain = end["kept"] / batch - samples / batch
             self.seconds, self.cpu_seconds = end["at"] - begin["at"], end["cpu"] - begin["cpu"]
             self.most = one.peak or end["most"]
 
