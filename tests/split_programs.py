@@ -215,7 +215,7 @@ REFUSED = {
         "pairs": (fit(loss=PAIRS), "act on each other"),
     },
 }
-LASTING = HEAD + """
+JUDGED = HEAD + """
 sys.path.append(PACKAGE); import antifreeze
 from _antifreeze import talk
 from _antifreeze.split import sizing, torch_step
@@ -240,7 +240,8 @@ def in_micro(model, a, b):
     for m in antifreeze.micro((a, b)): m.backward(((model(m.x) - m.y) ** 2).mean())
 def in_job(model, a, b): torch_step.run(Job(model, a, b))
 def net(kind=Net): torch.manual_seed(2); return kind()
-
+"""
+LASTING = JUDGED + """
 # Gradients are accumulated, and memory runs out late, in the third batch of four, on the way back.
 WHERE = "backward"
 def accumulated(way, limit, shrinks=False):
@@ -316,14 +317,6 @@ for name, give in {"weight_norm": lambda m: weight_norm(m.a), "prune": lambda m:
         except RuntimeError: pass
     check(name, name in refusal() if name == "mine of a" else not refusal() and near(*found))
 
-# Gradients of gradients, and those of what goes in.
-found = []
-for LIMIT in 1000, 10:
-    model, rows = net(), x[:24].clone().requires_grad_()
-    out = model(rows); slope, = torch.autograd.grad(out.sum(), rows, create_graph=True)
-    (out.pow(2).mean() + slope.pow(2).mean()).backward(); found.append(torch.cat([gradients(model), rows.grad.flatten()]))
-check("gradients of gradients", not refusal() and near(*found))
-
 # Each model has its own size, and the guard asks all of them.
 LIMIT = 10; large, small = net(), nn.Linear(8, 8); large(x[:24]).sum().backward(); large(x[:24]); small(x); LIMIT = 1000
 most = lambda *models: [torch_step.course(model, "call").splitter.most for model in models]
@@ -332,10 +325,72 @@ sizing.shrink(); small(x); check("all are asked", most(large, small) == [3, 50],
 print("yes" if not wrong else wrong)
 """
 
+# In a plain loop: how models are used, and what they do, each without a limit and with one.
+USED = JUDGED + """
+import gc, weakref
+X = x[:24]
+class Layer(nn.Module):
+    def __init__(self): super().__init__(); self.a = nn.Linear(8, 8)
+    def forward(self, x): return heavy(torch.tanh(self.a(x)), len(x))
+class Aux(Layer):
+    def forward(self, x, aux): out = super().forward(x); aux.append(out.mean()); return out
+class Writes(Layer):
+    def forward(self, x): x -= 1; return super().forward(x)
+class Two(Layer):
+    def __init__(self): super().__init__(); self.other = nn.Linear(8, 1)
+    def forward(self, x): out = super().forward(x); return out, out.detach(), x
+class Unused(Layer):
+    def __init__(self):
+        super().__init__(); self.other = nn.Linear(8, 1)
+        for p in self.parameters(): p.register_hook(lambda gradient: gradient.clamp(-.01, .01))
+class Cell(nn.Module):
+    def __init__(self): super().__init__(); self.cell = nn.GRUCell(8, 8)
+    def forward(self, x, h): return heavy(self.cell(x, h), len(x))
+class Mean(Layer):
+    def forward(self, x): out = super().forward(x); return out - out.mean()
+class Task(Layer):
+    factor = 1.
+    def forward(self, x): return super().forward(x) * self.factor
+def unrolled(m):
+    h = torch.zeros(24, 8)
+    for _ in range(4): h = m(X, h)
+    return h
+def penalty(m):
+    rows = X.clone().requires_grad_(); out = m(rows)
+    slope, = torch.autograd.grad(out.sum(), rows, create_graph=True); return out.pow(2).mean() + slope.pow(2).mean()
+def switched(m): one = m(X); m.factor = 2.; return one + m(X)
+def aux(m): found = []; return m(X, found).sum() + sum(found)
+def other(m): return torch.func.functional_call(m, {"a.weight": torch.eye(8, requires_grad=True)}, (X,))
+def parts(m): out, still, rows = m(X); still.numpy(); assert rows.requires_grad is False; return out
+def played(kind, use, limit):
+    global LIMIT
+    LIMIT = limit; model = net(kind); use(model).pow(2).mean().backward()
+    return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in model.parameters()])
+for name, kind, use, limit, says in (
+        ("of its own output", Layer, lambda m: m(m(X)), 10, None), ("unrolled", Cell, unrolled, 10, None), ("penalty", Layer, penalty, 10, None),
+        ("detached", Two, parts, 10, None), ("a hook of what is not used", Unused, lambda m: m(X), 10, None),
+        ("one at a time", Layer, lambda m: m(X), 1, None), ("one at a time, which act on each other", Mean, lambda m: m(X), 1, "act on each other"),
+        ("a list that it fills", Aux, aux, 10, "writes into"), ("its input", Writes, lambda m: m(X.clone()), 10, "writes into"),
+        ("other weights", Layer, other, 10, "other weights"), ("a setting that is another by then", Task, switched, 10, None)):
+    whole = played(kind, use, 1000)
+    try: check(name, near(played(kind, use, limit), whole) and not says and not refusal() and name[:9] != "a setting")
+    except RuntimeError as error: check(name, says and says in refusal() or name[:9] == "a setting" and "was changed in between" in str(error), error)
+
+# Nothing of a batch stays, though its loss does; memory ran out in the first of them.
+gc.disable(); LIMIT, model, losses, batches = 10, net(), [], []
+for _ in range(4):
+    batch = X.clone(); batches.append(weakref.ref(batch)); loss = model(batch).pow(2).mean(); loss.backward(); losses.append(loss)
+del batch, loss
+check("what stays", not any(one() is not None for one in batches))
+gc.enable()
+print("yes" if not wrong else wrong)
+"""
+
 # Which tell themselves, with `yes`, that they were not disturbed.
 OWN = {
     "torch": {
         "what lasts": LASTING,
+        "how it is used": USED,
         "what is told of an error": """
 import traceback
 """ + HEAD + """

@@ -162,14 +162,18 @@ def time_next(iterator, on_item=None):
         global look_ns
         look_ns = now + LOOK_NS
         tell()
-        if on_item:
+        if on_item and item is not None:
             on_item(self, item)
 
     @functools.wraps(following)
     def __next__(self):
         global waited
         before, began = waited, monotonic_ns()
-        item = following(self)
+        try:
+            item = following(self)
+        except BaseException:  # the end of the data may be waited for, too
+            waited = max(waited, before + monotonic_ns() - began)
+            raise
         now = monotonic_ns()
         if before + now - began > waited:  # else others have waited at the same time, and longer
             waited = before + now - began

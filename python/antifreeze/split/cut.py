@@ -6,6 +6,11 @@ from collections.abc import Mapping
 PLAIN = (str, bytes, int, float, bool, complex, type(None))  # the same for all samples
 
 
+class Place:
+    """Where a tensor was that is kept elsewhere."""
+    shape = ndim = dtype = __getitem__ = None
+
+
 class Uncut(Exception):
     """Why a batch cannot be cut."""
 

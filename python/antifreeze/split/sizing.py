@@ -88,7 +88,7 @@ class Splitter:
             self._grow()
 
     def _halve(self, n, why):
-        self.most, self.lean = (n + 1) // 2, 0
+        self.most, self.lean = min(self.most or n, (n + 1) // 2), 0
         batch = self._last[0] if self._last else n
         self._tell("micro_count", min(batch, self.most))
         self._event("split", f"{_samples(n)} at once {why}: from here on {_samples(self.most)} at once, {batch} a step as before",

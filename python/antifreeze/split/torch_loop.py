@@ -9,6 +9,7 @@ Only the outermost call in training is cared for, and only if the model's output
 rows of a part must be the same when it is parted once more; again at step 10, 100 and so on, each time in other rows.
 """
 import functools
+import itertools
 import sys
 import threading
 
@@ -63,12 +64,14 @@ def is_cared_for(torch):
 
 
 def outermost(inner, module, args, kwargs):
-    here.depth = 1
+    here.depth, call = 1, None
     try:
         call = made(inner, module, args, kwargs)
         return call.go() if call else inner(module, *args, **kwargs)
     finally:
         here.depth = 0
+        if call:
+            call.let_go()
 
 
 def made(inner, module, args, kwargs):
@@ -188,56 +191,80 @@ class Call:
     def in_parts(self):
         torch_step.settle()
         why = beside(self.module) or torch_step.why_inexact(self.module)  # a layer may have been set to train, or a hook, since
+        if not why and not self.has_own_weights():
+            why = "it is called with other weights than its own"
         if why:
             raise torch_step.Refused(why)
         n, start, results = sum(self.sizes), 0, []
         size = max(self.sizes)
         if self.course.is_due(len(self.sizes)):
-            first = self.course.steps * size % (n - size + 1)  # not the same rows each time
-            self.prove(*cut.part((self.args, self.kwargs), n, first, first + size), size)
+            self.prove(self.course.steps * size % (n - size + 1), size)  # not the same rows each time
         for size in self.sizes:
             args, kwargs = cut.part((self.args, self.kwargs), n, start, start + size)
             results.append(back.through(self, args, kwargs))
             start += size
         return cut.join(results, self.sizes, sys.modules["torch"].cat)
 
-    def again(self, *args, **kwargs):
+    def again(self, *args, weights=None, **kwargs):
         """The call itself. On the way back it is made in a thread of autograd's."""
         depth, here.depth = getattr(here, "depth", 0), 1
         try:
-            return self.inner(self.module, *args, **kwargs)
+            if weights is None:
+                return self.inner(self.module, *args, **kwargs)
+            return sys.modules["torch"].func.functional_call(self.module, weights, args, kwargs)
         finally:
             here.depth = depth
 
-    def look_into(self, args, kwargs):
-        """A pass with two samples (one is too few for BatchNorm): whether it gives more than its output, and gradients to others than its own weights."""
-        batch = args, kwargs
-        args, kwargs = cut.filled(batch, iter([array.detach() for array in cut.arrays(batch)]))
-        out = self.inner(self.module, *args, **kwargs)
+    def has_own_weights(self):
+        """torch.func.functional_call gives it others for a while, and on the way back they would be gone."""
+        kind = sys.modules["torch"].nn.Parameter
+        return all(p is known and isinstance(p, kind) for p, known in itertools.zip_longest(self.module.parameters(), self.known.parameters))
+
+    def let_go(self):
+        """Parts know it until the way back, and the batch must not stay that long."""
+        self.args = self.kwargs = self.kept = self.window = None
+
+    def rows(self, start, stop):
+        return cut.part((self.args, self.kwargs), self.n, start, stop)
+
+    def look_into(self, samples):
+        """A pass with one sample or two: whether it gives more than its output, and to whom gradients go."""
+        batch = self.rows(0, samples)
+        arrays = [one.detach().clone().requires_grad_(one.requires_grad) if back.is_tensor(one) else one for one in cut.arrays(batch)]
+        args, kwargs = cut.filled(batch, iter(arrays))
+        outputs = list(cut.arrays(self.inner(self.module, *args, **kwargs)))
+        self.course.gradients[back.pattern(batch)] = list(map(back.is_wanted, outputs))
         why = beside(self.module)
-        if not why and not back.is_apart(cut.arrays(out), self.known.parameters):
+        if any(getattr(one, "_version", 0) for one in arrays) or len(list(cut.arrays((args, kwargs)))) != len(arrays):
+            why = "it writes into what it is given"
+        elif not back.are_leaves(outputs, [*self.known.parameters, *arrays]):
             why = "it uses a tensor that is to be trained and is not one of its own"
-        del out
+        elif any(type(node).__name__ == "CheckpointFunctionBackward" for node in back.nodes(outputs)):
+            why = "it has checkpoints of its own that cannot be computed in parts (use_reentrant=True)"
+        del outputs
         self.window.rewind()
         if why:
             raise torch_step.Refused(why)
 
-    def prove(self, args, kwargs, size):
+    def prove(self, first, size):
         torch = sys.modules["torch"]
         names, far = torch_step.inexact(self.module), 0.
-        self.look_into(*cut.part((args, kwargs), size, 0, min(size, 2)))
+        self.look_into(2 if "BatchNorm" in names else 1)  # which needs something to make a mean of
         if not names:
-            with torch.no_grad():
-                middle = max(1, size // 3)
+            if size == 1:  # by itself it shows nothing
+                first, size = 0, min(self.n, 2)
+            with torch.no_grad(), back.uncached():
+                args, kwargs = self.rows(first, first + size)
                 whole = self.inner(self.module, *args, **kwargs)
                 names.update(self.window.moved())
                 kept = self.window.kept_lists()
                 if kept:  # on the way back it would be counted once more
                     raise torch_step.Refused(f"it keeps figures of what goes through it ({kept}), and parts go through twice")
                 cut.join([whole], [size], torch.cat)
+                middle = max(1, size // 3)
                 for start, stop in ((0, middle), (middle, size)) if size > 1 else ():
-                    part_args, part_kwargs = cut.part((args, kwargs), size, start, stop)
-                    part = self.inner(self.module, *part_args, **part_kwargs)
+                    args, kwargs = self.rows(first + start, first + stop)
+                    part = self.inner(self.module, *args, **kwargs)
                     cut.join([part], [stop - start], torch.cat)
                     far = max(far, apart(cut.part(whole, size, start, stop), part))
             self.window.rewind()

@@ -50,6 +50,7 @@ class Course:
         self.splitter = sizing.another()
         self.refused = None  # why its batches are not split
         self.weighing = None  # how parts are weighed, once found
+        self.gradients = {}  # which outputs of a plain loop's model have gradients, by which of its inputs do
         self.steps = 0  # that were made in parts
         self.proofs = 0  # that went well
         self.is_told_apart = False  # one of them would have told labels that are not masked from samples
