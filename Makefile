@@ -26,7 +26,7 @@ FUZZ := $(CHECKED) -Db_sanitize=address,undefined -Dc_args=-fsanitize=fuzzer-no-
 .PHONY: all
 all: ## build build/antifreeze
 	@tools/configure $(BUILD) $(PLAIN)
-	@$(MESON) compile -C $(BUILD) antifreeze antifreeze-probe antifreeze-loader afz-trainer doc-man doc-bash doc-zsh doc-fish
+	@$(MESON) compile -C $(BUILD) antifreeze antifreeze-probe antifreeze-loader antifreeze-convert afz-trainer doc-man doc-bash doc-zsh doc-fish
 
 .PHONY: demo
 demo: ## train a small network, watched by Antifreeze
@@ -119,6 +119,10 @@ bench-peers: all ## the probe's cost beside that of memray, heaptrack and Scalen
 bench-adapt: all ## batches three times too large: with --policy adapt, without us, and beside accelerate and Lightning (ADAPT="--rounds 1 --gpu")
 	@bench/adapt.py $(BUILD) $(ADAPT)
 	@bench/adapt_peers.py $(BUILD) $(ADAPT)
+
+.PHONY: bench-feed
+bench-feed: all ## antifreeze.Loader beside other loaders, 8 GB of data held to 2 GB of memory (FEED="--data FOLDER --rounds 1", or "--small")
+	@bench/feed.py $(BUILD) $(FEED)
 
 .PHONY: lines
 lines: all ## run some hundred programs whose lines are known, and count the verdicts and lines that are right (some 40 minutes)

@@ -83,7 +83,7 @@ static int number_slowly(const struct afz_cell *cell, locale_t point, double *re
 
 struct digits {
         uint64_t value;
-        int count, power;
+        int64_t count, power; /* a hostile cell may have more digits than an int counts */
 };
 
 static const char *take_digits(const char *c, const char *end, struct digits *d, int power)

@@ -198,7 +198,12 @@ int afz_dataset_read(int fd, void *to, uint64_t bytes, uint64_t at, struct afz_s
         uint64_t end, got = 0, began = afz_now_ns();
         if (__builtin_add_overflow(at, bytes, &end) || end > INT64_MAX)
                 return -EOVERFLOW;
+        bool is_passing = scratch && scratch->is_passing;
+        if (is_passing) /* or more would come than was asked for */
+                (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
         int r = read_all(fd, to, bytes, at, &got);
+        if (is_passing)
+                (void)posix_fadvise(fd, (off_t)at, (off_t)bytes, POSIX_FADV_DONTNEED);
         if (scratch) {
                 scratch->read_ns += afz_now_ns() - began;
                 scratch->read_bytes += got;

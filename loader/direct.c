@@ -15,7 +15,6 @@
 enum {
         SMALL_BYTES = 16 << 10, /* less at once is not worth a way of its own */
         CACHED_OF = 8, /* where all but one part in so many is cached, it is read from there */
-        ROOM_PART = 2, /* of the free memory, one part in so many may become a file's cache */
         WHOLE_BYTES = 16 << 20, /* labels and the like: cached at once, not in many small pieces */
         SYS_CACHESTAT = 451,    /* Linux 6.5, on all machines */
 };
@@ -26,7 +25,7 @@ int afz_direct_open(struct afz_direct *ret, const char *path, bool is_shared)
         file.fd = afz_file_open(AT_FDCWD, path, &file.bytes);
         if (file.fd < 0)
                 return file.fd;
-        if (!is_shared && file.bytes > afz_room_bytes() / ROOM_PART)
+        if (!is_shared && afz_room_is_scarce(file.bytes))
                 file.past_fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
         if (file.bytes <= WHOLE_BYTES)
                 (void)posix_fadvise(file.fd, 0, 0, POSIX_FADV_WILLNEED);

@@ -22,6 +22,7 @@ struct afz_scratch {
         uint8_t *raw, *decode;
         uint64_t raw_bytes, decode_bytes;
         uint64_t read_ns, read_bytes; /* afz_dataset_read() counts here */
+        bool is_passing;              /* and gives the page cache back what it has read */
         void *codec; /* what a format keeps from one load to the next; format->forget() frees it */
 };
 
@@ -60,6 +61,7 @@ struct afz_dataset {
         uint64_t heap_bytes;   /* that libraries take for a thread besides, at most: to be counted,
                                   too */
         uint64_t index_bytes;  /* taken at open */
+        uint64_t disk_bytes;   /* its files, about; 0: not known, or it reads past the page cache */
         bool is_single;        /* samples are as well read one by one */
         void *own;             /* the format's */
         void *index;           /* what afz_index_take() gave */

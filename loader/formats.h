@@ -12,5 +12,6 @@ extern const struct afz_format afz_format_zarr;
 extern const struct afz_format afz_format_tar;
 extern const struct afz_format afz_format_csv;
 extern const struct afz_format afz_format_folder;
+extern const struct afz_format afz_format_arrow;
 
 #endif

@@ -15,8 +15,11 @@ static uint64_t next_size(struct afz_loader *l)
 {
         uint64_t left = l->order.chunks - l->plan_first, used = 0;
         uint64_t want = l->forced ? l->forced : l->now.group;
-        for (int i = 0; i < AFZ_GROUPS; i++)
+        for (int i = 0; i < AFZ_GROUPS; i++) {
                 used += slots_of(&l->group[i]);
+                if (l->group[i].state == AFZ_GROUP_DROPPED)
+                        return 0; /* or its size, and the order, would depend on how fast it goes */
+        }
         if (want > left)
                 want = left;
         /* A group that was made with more room than is allowed now still fits the arena. */
@@ -38,6 +41,15 @@ static void give_back(struct afz_loader *l)
                                (high - low) * l->needs.slot_bytes);
 }
 
+static void plan_from(struct afz_loader *l, uint64_t epoch, uint64_t first)
+{
+        struct afz_permutation chunks;
+        afz_order_epoch(&l->order, epoch, &chunks);
+        l->plan_epoch = epoch;
+        l->plan_first = first;
+        l->plan_mass = afz_order_mass(&l->order, &chunks, first);
+}
+
 static void plan_one(struct afz_loader *l, struct afz_group *group, uint32_t chunks)
 {
         bool is_low = group == &l->group[0];
@@ -49,6 +61,9 @@ static void plan_one(struct afz_loader *l, struct afz_group *group, uint32_t chu
         afz_order_epoch(&l->order, group->epoch, &group->epoch_chunks);
         afz_order_group(&l->order, group->epoch, &group->epoch_chunks, l->plan_first, chunks,
                         &group->order);
+        if (l->order.chosen)
+                l->plan_mass = afz_order_choose(&l->order, group->epoch, &group->epoch_chunks,
+                                                l->plan_mass, group->chosen, &group->order);
         for (uint32_t i = 0; i < chunks; i++)
                 group->where[i] = group->is_kept
                                           ? (uint32_t)afz_permutation_at(&group->epoch_chunks, i)
@@ -71,55 +86,112 @@ void afz_groups_plan(struct afz_loader *l)
                 l->queue[l->queued++] = group;
                 l->forced = 0;
                 l->plan_first += chunks;
-                if (l->plan_first == l->order.chunks) {
-                        l->plan_first = 0;
-                        l->plan_epoch++;
-                }
+                if (l->plan_first == l->order.chunks)
+                        plan_from(l, l->plan_epoch + 1, 0);
         }
         give_back(l);
         pthread_cond_broadcast(&l->work);
         pthread_cond_signal(&l->gather);
 }
 
-static bool wait_ready(struct afz_loader *l, const struct afz_group *group)
+/* ---- less ---- */
+
+const struct afz_group *afz_groups_too_many(const struct afz_loader *l)
 {
-        while (group->state != AFZ_GROUP_READY && !l->is_paused && !l->is_quitting)
-                pthread_cond_wait(&l->gather, &l->lock);
-        return !l->is_paused && !l->is_quitting;
+        if (l->queued < AFZ_GROUPS || slots_of(l->queue[0]) + slots_of(l->queue[1]) <= l->now.slots)
+                return NULL;
+        return l->queue[1];
 }
 
-/* The first of the queue is done with. */
-static bool drop_first(struct afz_loader *l)
+bool afz_group_is_reached(const struct afz_group *group, uint64_t epoch, uint64_t at)
 {
-        if (!wait_ready(l, l->queue[0]))
-                return false;
-        l->queue[0]->state = AFZ_GROUP_FREE;
-        l->queue[0] = l->queue[1];
-        l->queued--;
+        return epoch > group->epoch || (epoch == group->epoch && at >= group->order.start);
+}
+
+/* Some of it is in a batch, or a state says how many chunks it has: that of a batch that ends at
+ * its start does. */
+static bool is_used(const struct afz_loader *l, const struct afz_group *group)
+{
+        if (group->readers > 0 || l->place.epoch > group->epoch ||
+            (l->place.epoch == group->epoch && l->place.first >= group->order.first))
+                return true;
+        for (uint32_t i = 0; i < l->plan.batches; i++) {
+                const struct afz_buffer *b = &l->buffer[i];
+                if ((b->state == AFZ_BUFFER_READY &&
+                     afz_group_is_reached(group, b->epoch, b->end)) ||
+                    (b->state == AFZ_BUFFER_FILLING && b->next > b->from &&
+                     afz_group_is_reached(group, b->epoch, b->next)))
+                        return true;
+        }
+        return false;
+}
+
+void afz_groups_give(struct afz_loader *l)
+{
+        const struct afz_group *second = afz_groups_too_many(l);
+        if (second && !is_used(l, second)) {
+                struct afz_group *group = l->queue[--l->queued];
+                group->state = group->taken > group->done ? AFZ_GROUP_DROPPED : AFZ_GROUP_FREE;
+                plan_from(l, group->epoch, group->order.first);
+        }
         afz_groups_plan(l);
+}
+
+/* ---- on and on ---- */
+
+static uint64_t end_of(const struct afz_group *group)
+{
+        return group->order.start + group->order.samples;
+}
+
+/* Nobody loads it or copies from it, and no batch will be made of it. */
+static bool is_done_with(const struct afz_loader *l, const struct afz_group *group)
+{
+        if (group->state != AFZ_GROUP_READY || group->readers > 0 || group->epoch > l->at_epoch ||
+            (group->epoch == l->at_epoch && l->at < end_of(group)))
+                return false;
+        for (uint32_t i = 0; i < l->plan.batches; i++) {
+                const struct afz_buffer *buffer = &l->buffer[i];
+                if (buffer->state == AFZ_BUFFER_FILLING && buffer->epoch == group->epoch &&
+                    buffer->next < buffer->to && buffer->next < end_of(group))
+                        return false;
+        }
         return true;
 }
 
-struct afz_group *afz_groups_reach(struct afz_loader *l, uint64_t at)
+/* Batches that were begun have all that they need of an epoch. */
+static bool is_epoch_served(const struct afz_loader *l, uint64_t epoch)
 {
-        while (l->queue[0]->epoch != l->at_epoch ||
-               at - l->queue[0]->order.start >= l->queue[0]->order.samples)
-                if (!drop_first(l))
-                        return NULL;
-        return wait_ready(l, l->queue[0]) ? l->queue[0] : NULL;
+        for (uint32_t i = 0; i < l->plan.batches; i++) {
+                const struct afz_buffer *buffer = &l->buffer[i];
+                if (buffer->state == AFZ_BUFFER_FILLING && buffer->epoch == epoch &&
+                    buffer->next < buffer->to)
+                        return false;
+        }
+        return true;
 }
 
-bool afz_groups_end_epoch(struct afz_loader *l)
+void afz_groups_advance(struct afz_loader *l)
 {
         /* Of the last samples, which are not wanted, there are more than are in memory. */
-        if (l->plan_epoch == l->at_epoch) {
-                l->plan_epoch++;
-                l->plan_first = 0;
+        while (l->plan_epoch < l->at_epoch && is_epoch_served(l, l->plan_epoch))
+                plan_from(l, l->plan_epoch + 1, 0);
+        while (l->queued > 0 && is_done_with(l, l->queue[0])) {
+                l->queue[0]->state = AFZ_GROUP_FREE;
+                l->queue[0] = l->queue[1];
+                l->queued--;
+                afz_groups_plan(l);
         }
-        while (l->queued && l->queue[0]->epoch == l->at_epoch)
-                if (!drop_first(l))
-                        return false;
-        return true;
+}
+
+struct afz_group *afz_groups_ready(struct afz_loader *l, uint64_t epoch, uint64_t at)
+{
+        for (uint32_t i = 0; i < l->queued; i++) {
+                struct afz_group *group = l->queue[i];
+                if (group->epoch == epoch && at >= group->order.start && at < end_of(group))
+                        return group->state == AFZ_GROUP_READY ? group : NULL;
+        }
+        return NULL;
 }
 
 void afz_groups_reset(struct afz_loader *l, uint64_t epoch, uint64_t first, uint64_t forced)
@@ -127,8 +199,7 @@ void afz_groups_reset(struct afz_loader *l, uint64_t epoch, uint64_t first, uint
         for (int i = 0; i < AFZ_GROUPS; i++)
                 l->group[i].state = AFZ_GROUP_FREE;
         l->queued = 0;
-        l->plan_epoch = epoch;
-        l->plan_first = first;
+        plan_from(l, epoch, first);
         l->forced = forced;
         afz_groups_plan(l);
 }

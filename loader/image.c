@@ -92,8 +92,8 @@ int afz_image_size(struct afz_image_job *job, uint64_t width, uint64_t height)
                 return width == o->width && height == o->height
                                ? 0
                                : afz_why(job->why, -EBADMSG,
-                                         "it is %u x %u and the first one %u x %u: give the size "
-                                         "that all are to have",
+                                         "it is %u x %u and the first one %u x "
+                                         "%u: " AFZ_IMAGE_GIVE_SIZE,
                                          job->width, job->height, o->width, o->height);
         if (!o->is_random_crop || !crop_random(job, job->width, job->height))
                 crop_middle(job, (uint32_t)width, (uint32_t)height);

@@ -12,6 +12,10 @@
 #include "format.h"
 #include "resample.h"
 
+/* The way out of pictures of several sizes; programs that have a name for it look for these words.
+ */
+#define AFZ_IMAGE_GIVE_SIZE "give the size that all are to have"
+
 struct afz_image_plan {
         struct afz_image_options options; /* height and width are set */
         bool is_same_size;                /* no resizing: a picture of another size is bad */

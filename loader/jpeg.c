@@ -14,8 +14,11 @@
 #include <jpeglib.h>
 
 enum {
-        SCANS_MAX = 100
-}; /* a progressive picture has some ten; a trap has thousands, each over all of it */
+        SCANS_MAX = 100, /* a progressive picture has some ten; a trap has thousands, each over all
+                            of it */
+        COLUMN_BYTES = 128, /* of a picture's whole width, that libjpeg takes: some rows of each
+                               colour before and after they are brought to one size */
+};
 
 struct reader {
         struct jpeg_decompress_struct jpeg;
@@ -181,6 +184,18 @@ static int read_rows(struct reader *r)
         return 0;
 }
 
+/* libjpeg's own limit is for pictures that it holds as a whole, not for rows. */
+static int check_width(const struct reader *r)
+{
+        uint64_t bytes = (uint64_t)r->jpeg.image_width * COLUMN_BYTES;
+        return bytes <= r->job->heap_bytes
+                       ? 0
+                       : afz_why(r->job->why, -EFBIG,
+                                 "its rows of %u pixels take more memory than the budget has for "
+                                 "them (%llu bytes)",
+                                 r->jpeg.image_width, (unsigned long long)r->job->heap_bytes);
+}
+
 int afz_jpeg_decode(struct afz_image_job *job)
 {
         struct reader r = {.job = job};
@@ -188,6 +203,8 @@ int afz_jpeg_decode(struct afz_image_job *job)
                 set_up(&r);
                 jpeg_read_header(&r.jpeg, TRUE);
                 r.error = afz_image_size(job, r.jpeg.image_width, r.jpeg.image_height);
+                if (r.error == 0 && !job->is_header_only)
+                        r.error = check_width(&r);
                 if (r.error == 0 && !job->is_header_only)
                         r.error = read_rows(&r);
         }

@@ -126,6 +126,82 @@ void afz_order_group(const struct afz_order *order, uint64_t epoch,
         ret->permutation.is_identity = !order->is_shuffled;
 }
 
+uint64_t afz_order_stream(const struct afz_order *order)
+{
+        return order->chosen ? order->chosen->draws : order->samples;
+}
+
+static uint64_t mass_at(const struct afz_order *order, const struct afz_permutation *epoch_chunks,
+                        uint64_t place, uint64_t *ret_from)
+{
+        uint64_t chunk = afz_permutation_at(epoch_chunks, place);
+        *ret_from = chunk * order->chunk_samples;
+        return afz_chosen_mass(order->chosen, *ret_from,
+                               *ret_from + afz_order_chunk_samples(order, chunk));
+}
+
+uint64_t afz_order_mass(const struct afz_order *order, const struct afz_permutation *epoch_chunks,
+                        uint64_t first)
+{
+        uint64_t mass = 0, from;
+        for (uint64_t i = 0; order->chosen && i < first; i++)
+                mass += mass_at(order, epoch_chunks, i, &from);
+        return mass;
+}
+
+uint64_t afz_order_choose(const struct afz_order *order, uint64_t epoch,
+                          const struct afz_permutation *epoch_chunks, uint64_t mass,
+                          struct afz_chosen_chunk *table, struct afz_group_order *group)
+{
+        const struct afz_chosen *chosen = order->chosen;
+        uint64_t start = afz_chosen_marks(chosen, mass, order->seed, epoch), end = start;
+        for (uint32_t i = 0; i < group->chunks; i++) {
+                uint64_t from, own = mass_at(order, epoch_chunks, group->first + i, &from);
+                if (table)
+                        table[i] = (struct afz_chosen_chunk){
+                                .before = end - start,
+                                .from = from,
+                                .at = afz_chosen_at(chosen, from),
+                        };
+                mass += own;
+                if (own)
+                        end = afz_chosen_marks(chosen, mass, order->seed, epoch);
+        }
+        if (table)
+                table[group->chunks] = (struct afz_chosen_chunk){.before = end - start};
+        bool is_identity = group->permutation.is_identity;
+        group->order = order;
+        group->chosen = table;
+        group->start = start;
+        group->samples = end - start;
+        group->key = afz_mix(order->seed, epoch, UINT64_C(0x77656967));
+        afz_permutation_init(&group->permutation, group->samples,
+                             afz_mix(order->seed, epoch, group->first));
+        group->permutation.is_identity = is_identity;
+        return mass;
+}
+
+void afz_group_chosen_at(const struct afz_group_order *group, uint64_t sample, uint32_t *ret_chunk,
+                         uint32_t *ret_row)
+{
+        const struct afz_chosen_chunk *table = group->chosen;
+        uint32_t low = 0, high = group->chunks; /* the last chunk that begins at or before it */
+        while (high - low > 1) {
+                uint32_t middle = low + (high - low) / 2;
+                if (table[middle].before <= sample)
+                        low = middle;
+                else
+                        high = middle;
+        }
+        const struct afz_order *order = group->order;
+        uint64_t from = table[low].from, left = order->samples - from;
+        uint64_t to = from + (left < order->chunk_samples ? left : order->chunk_samples);
+        *ret_chunk = low;
+        *ret_row = (uint32_t)(afz_chosen_sample(order->chosen, table[low].at, from, to,
+                                                sample - table[low].before, group->key) -
+                              from);
+}
+
 /* Of n drawn from `of`, as a part of the variance of one: without putting back. */
 static double drawn(double n, double of)
 {

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chosen.h"
+
 enum {
         AFZ_ROUNDS = 6
 }; /* four are a random permutation in theory, for large numbers; small ones want more */
@@ -34,12 +36,20 @@ uint64_t afz_mix(uint64_t a, uint64_t b, uint64_t c);
 struct afz_order {
         uint64_t seed, samples, chunk_samples, chunks;
         bool is_shuffled;
+        const struct afz_chosen *chosen; /* NULL: each sample comes once */
 };
 
 void afz_order_init(struct afz_order *ret, uint64_t seed, uint64_t samples, uint64_t chunk_samples,
                     bool is_shuffled);
 uint32_t afz_order_chunk_samples(const struct afz_order *order, uint64_t chunk);
 void afz_order_epoch(const struct afz_order *order, uint64_t epoch, struct afz_permutation *ret);
+
+/* A chunk of which some samples come. */
+struct afz_chosen_chunk {
+        uint64_t before; /* samples that come of the group's chunks before it */
+        uint64_t from;   /* its first sample, */
+        uint64_t at;     /* and that one's afz_chosen_at() */
+};
 
 struct afz_group_order {
         struct afz_permutation permutation; /* of its samples */
@@ -48,6 +58,10 @@ struct afz_group_order {
         uint64_t chunk_samples;
         uint32_t chunks, short_at; /* which of its chunks is the data's last; = chunks: none */
         uint64_t whole;            /* samples that are in the others */
+        /* Where not all samples come. */
+        const struct afz_order *order;
+        const struct afz_chosen_chunk *chosen; /* of each chunk, and one behind the last; or NULL */
+        uint64_t key;                          /* for draws */
 };
 
 /* Of `chunks` chunks from place `first` of the epoch on; `epoch_chunks` as afz_order_epoch() has
@@ -55,11 +69,30 @@ struct afz_group_order {
 void afz_order_group(const struct afz_order *order, uint64_t epoch,
                      const struct afz_permutation *epoch_chunks, uint64_t first, uint32_t chunks,
                      struct afz_group_order *ret);
+/* The same where order->chosen says which samples come; behind afz_order_group(). mass: of all
+ * chunks before `first`; returns it with the group's own. table: for chunks + 1 of them, kept as
+ * long as the group; NULL: only samples and start are wanted. */
+uint64_t afz_order_choose(const struct afz_order *order, uint64_t epoch,
+                          const struct afz_permutation *epoch_chunks, uint64_t mass,
+                          struct afz_chosen_chunk *table, struct afz_group_order *group);
+/* The mass of all chunks before place `first` of an epoch. */
+uint64_t afz_order_mass(const struct afz_order *order, const struct afz_permutation *epoch_chunks,
+                        uint64_t first);
+/* Samples of an epoch. */
+uint64_t afz_order_stream(const struct afz_order *order);
+
+void afz_group_chosen_at(const struct afz_group_order *group, uint64_t sample, uint32_t *ret_chunk,
+                         uint32_t *ret_row);
+
 /* What comes at place i (below samples): the row-th sample of its chunk-th chunk. */
 static inline void afz_group_at(const struct afz_group_order *group, uint64_t i,
                                 uint32_t *ret_chunk, uint32_t *ret_row)
 {
         uint64_t sample = afz_permutation_at(&group->permutation, i);
+        if (group->chosen) {
+                afz_group_chosen_at(group, sample, ret_chunk, ret_row);
+                return;
+        }
         if (sample >= group->whole) {
                 *ret_chunk = group->short_at;
                 *ret_row = (uint32_t)(sample - group->whole);

@@ -6,13 +6,15 @@
  *
  * pool.c       threads that each load the next chunk of the order into its slot
  * groups.c     which chunks are in memory now: the group that batches are made of and the next one
- * gather.c     one thread that copies rows from slots into batches, ahead of who asks
- * loader.c     opening and closing, the plan's layout in the arena
- * batches.c    what is handed out: next, leases, state, seek, times
+ * gather.c     rows from slots into batches: a thread that runs ahead of who asks, and who asks
+ * loader.c     opening and closing, the plan's layout in the arena; part.c: which samples
+ * batches.c    what is handed out: next, leases
+ * places.c     state, seek, begin
+ * figures.c    facts and times; slowest.c: what the times say
  *
  * One lock, for all that is marked so. Loading and copying are done without it: a slot is written
- * by the one thread that took its chunk and read only once its group is ready, a buffer is written
- * by the gatherer and read only by who got it from next(). */
+ * by the one thread that took its chunk and read only once its group is ready, a buffer's rows are
+ * written by who took that piece of it and read only by who got it from next(). */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +29,12 @@
 
 enum { AFZ_GROUPS = 2, AFZ_ENTRIES = 2 * AFZ_BATCHES_MAX + 2 };
 
-enum afz_group_state { AFZ_GROUP_FREE, AFZ_GROUP_LOADING, AFZ_GROUP_READY };
+enum afz_group_state {
+        AFZ_GROUP_FREE,
+        AFZ_GROUP_LOADING,
+        AFZ_GROUP_READY,
+        AFZ_GROUP_DROPPED /* not wanted, but threads still load chunks that they have begun */
+};
 
 /* Chunks that are in memory together. */
 struct afz_group {
@@ -36,9 +43,11 @@ struct afz_group {
         struct afz_permutation epoch_chunks;
         struct afz_group_order order;
         uint32_t taken, done; /* chunks that threads have begun and finished */
+        uint32_t readers;     /* pieces of batches that are being copied from it */
         bool is_kept; /* all chunks, loaded once for all epochs: they lie in the order of the data
                        */
-        uint32_t *where;     /* slot of each of its chunks */
+        uint32_t *where;                 /* slot of each of its chunks */
+        struct afz_chosen_chunk *chosen; /* what comes of each, where not all does */
         uint64_t bad_sample; /* the lowest of the samples that could not be read, and why */
         int error;
         char why[AFZ_WHY_MAX];
@@ -50,6 +59,11 @@ enum afz_buffer_state { AFZ_BUFFER_FREE, AFZ_BUFFER_FILLING, AFZ_BUFFER_READY, A
 struct afz_buffer {
         enum afz_buffer_state state;
         uint64_t lease;
+        uint64_t epoch, from, to; /* its samples: places in the stream */
+        uint64_t next;            /* the first that nobody has taken */
+        uint64_t begin, end;      /* where all ranks are before it, and behind it */
+        uint32_t pieces;          /* that are being copied */
+        bool is_alone;            /* one of them, that may have bad samples */
         uint32_t count, skipped;
         struct afz_place place; /* behind it */
         uint64_t index, ready_ns;
@@ -69,12 +83,14 @@ struct afz_worker {
         uint32_t number;
         pthread_t thread;
         struct afz_scratch *scratch; /* one for each dataset; they share their memory */
+        bool is_given;               /* back to the system, until it is used again */
+        bool is_busy;                /* with a chunk */
 };
 
 /* A sum that grows while the loader lives; times() shows what came to it since the epoch began. */
 struct afz_sums {
         uint64_t read_ns, read_bytes, decode_ns, decode_bytes, gather_ns, waited_ns, idle_ns,
-                skipped, copies;
+                skipped, copies, loading_ns, loaded, loads, load_waits, starved_ns, gathered;
 };
 
 struct afz_loader {
@@ -85,6 +101,7 @@ struct afz_loader {
         struct afz_dataset *dataset;
         struct afz_field field[AFZ_FIELDS_MAX];
         uint64_t samples;
+        struct afz_chosen chosen; /* of these, where not each comes once; or no list */
         struct afz_plan_needs needs;
         struct afz_plan plan; /* the arena's layout */
         struct afz_arena arena;
@@ -104,49 +121,78 @@ struct afz_loader {
         struct afz_plan now;  /* what may be used; as plan, or less when less was asked for */
         uint64_t asked_bytes; /* the budget of now */
         bool is_quitting, is_paused, is_closed;
+        bool is_pinned;                 /* a device knows the pages of batches: they stay */
         uint32_t started, active, busy; /* workers; those that may work; those that do */
-        bool has_gatherer, is_gathering;
+        bool has_gatherer;
+        uint32_t copying; /* pieces of batches */
         struct afz_worker worker[AFZ_THREADS_MAX];
         pthread_t gatherer;
 
         struct afz_group group[AFZ_GROUPS];
         struct afz_group *queue[AFZ_GROUPS]; /* the one that batches are made of, and the next */
         uint32_t queued;
-        uint64_t plan_epoch, plan_first; /* what the next group begins with */
+        uint64_t plan_epoch, plan_first; /* what the next group begins with, */
+        uint64_t plan_mass;              /* and what is before it: chosen.h */
         uint64_t forced; /* chunks that it must have, as a state says; 0: as planned */
         bool is_loaded;  /* of a plan that is whole: all chunks are there */
 
-        uint64_t at_epoch, at, at_batches; /* the gatherer's place in the epoch's stream */
+        uint64_t at_epoch, at, at_batches; /* behind the last batch that was begun */
         struct afz_buffer buffer[AFZ_BATCHES_MAX];
         int entry[AFZ_ENTRIES]; /* what next() gives next: a buffer, or -1, the end of an epoch */
         uint32_t entry_first, entries;
 
-        uint64_t leases, held; /* given out ever, and now */
+        uint64_t leases, held, held_most; /* given out ever, now, and at once in this epoch */
         struct afz_copy *copies;
         struct afz_place place;           /* behind the last batch that next() gave */
         struct afz_sums sums, epoch_sums; /* as they were when the epoch began */
         bool is_epoch_begun;
-        uint64_t returned_ns;              /* when next() last did */
+        uint64_t began_epoch;              /* whose times these are */
+        uint64_t began_ns, returned_ns;    /* the epoch; next(), the last time */
+        uint64_t settled_ns;               /* up to when loading_ns is counted */
         uint64_t measured, measured_waits; /* loads since the number of workers was looked at */
 };
 
+/* part.c */
+int afz_part_take(struct afz_loader *loader, const struct afz_loader_options *options, char *why);
+
 /* groups.c; under the lock. */
 void afz_groups_plan(struct afz_loader *loader);
-struct afz_group *afz_groups_reach(struct afz_loader *loader,
-                                   uint64_t at);      /* NULL: paused, or quitting */
-bool afz_groups_end_epoch(struct afz_loader *loader); /* false: paused, or quitting */
+/* That this place of the stream is in; NULL: it is not loaded. */
+struct afz_group *afz_groups_ready(struct afz_loader *loader, uint64_t epoch, uint64_t at);
+/* What is done with makes room for what comes next. */
+void afz_groups_advance(struct afz_loader *loader);
 void afz_groups_reset(struct afz_loader *loader, uint64_t epoch, uint64_t first, uint64_t forced);
+/* The second group, if both are more than may be used now; else NULL. */
+const struct afz_group *afz_groups_too_many(const struct afz_loader *loader);
+/* This place of the stream is at its start or behind it. */
+bool afz_group_is_reached(const struct afz_group *group, uint64_t epoch, uint64_t at);
+/* What is more than may be used goes back to the system, unless a batch has some of it. */
+void afz_groups_give(struct afz_loader *loader);
 
 /* pool.c */
 int afz_pool_start(struct afz_loader *loader);
 void afz_pool_stop(struct afz_loader *loader);
+void afz_pool_settle(struct afz_loader *loader, uint64_t now_ns); /* its time so far; locked */
+/* Memory of threads that have nothing to do goes back to the system; locked. */
+void afz_pool_give(struct afz_loader *loader);
 
 /* gather.c */
 int afz_gather_start(struct afz_loader *loader);
 void afz_gather_stop(struct afz_loader *loader);
+/* Copies a piece of the next batch that is not done, without the lock meanwhile; false: there is
+ * none for now. */
+bool afz_gather_some(struct afz_loader *loader);
 uint8_t *afz_buffer_at(const struct afz_loader *loader, uint32_t buffer);
 
+/* batches.c; under the lock. */
+/* To make do with so many bytes; -ENOSPC: with the least that will do. */
+int afz_batches_allow(struct afz_loader *loader, uint64_t budget_bytes);
+/* What is on its way is not wanted; all is quiet. */
+void afz_batches_drop(struct afz_loader *loader);
+
 /* loader.c */
+/* Another process has opened it; why says so. */
+bool afz_loader_is_forked(const struct afz_loader *loader, char *why);
 void afz_loader_free(struct afz_loader *loader);
 /* The number of batches of an epoch for each rank. */
 uint64_t afz_loader_batches(const struct afz_loader *loader);

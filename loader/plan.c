@@ -6,7 +6,6 @@ enum {
         /* Of the budget, one part in so many. Large chunks that are packed want several at work. */
         SCRATCH_PART = 4,
         BATCH_PART = 4,
-        TABLE_BYTES = 8, /* a slot's: which chunk is where, in each of two groups */
 };
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -23,7 +22,8 @@ static uint64_t slots_least(const struct afz_plan_needs *needs)
 static int floor_of(const struct afz_plan_needs *needs, uint64_t *ret)
 {
         uint64_t slots, batches, bytes;
-        if (__builtin_mul_overflow(slots_least(needs), needs->slot_bytes + TABLE_BYTES, &slots) ||
+        if (__builtin_mul_overflow(slots_least(needs), needs->slot_bytes + needs->table_bytes,
+                                   &slots) ||
             __builtin_mul_overflow(AFZ_BATCHES_LEAST, needs->batch_bytes, &batches) ||
             __builtin_add_overflow(slots, batches, &bytes) ||
             __builtin_add_overflow(bytes, needs->scratch_bytes, &bytes) ||
@@ -62,7 +62,7 @@ int afz_plan_make(const struct afz_plan_needs *needs, uint64_t budget_bytes, str
         *ret = plan;
         if (budget_bytes < plan.floor_bytes)
                 return -ENOSPC;
-        uint64_t slot = needs->slot_bytes + TABLE_BYTES;
+        uint64_t slot = needs->slot_bytes + needs->table_bytes;
         uint64_t room = budget_bytes - needs->index_bytes;
         uint64_t spare = budget_bytes -
                          plan.floor_bytes; /* beyond one thread, the fewest batches and slots */

@@ -22,6 +22,7 @@ enum {
 /* Sizes, with all alignment in them. */
 struct afz_plan_needs {
         uint64_t index_bytes, scratch_bytes, batch_bytes, slot_bytes;
+        uint64_t table_bytes; /* of a slot: which chunk is where, in each of two groups */
         uint64_t chunks;
         uint32_t threads;  /* wanted */
         bool is_kept;      /* what is loaded once is good for all epochs */

@@ -8,6 +8,7 @@
 
 #include "now.h"
 #include "parts.h"
+#include "room.h"
 
 enum {
         LOOK_LOADS = 16,       /* of all workers, before their number is looked at again */
@@ -71,6 +72,18 @@ static void load_chunk(struct afz_loader *l, struct afz_worker *worker, const st
         }
 }
 
+/* What is kept has to do for all epochs. */
+static bool is_wanted(const struct afz_loader *l, const struct afz_group *group, uint32_t i,
+                      uint64_t number)
+{
+        if (!l->order.chosen)
+                return true;
+        uint64_t from = number * l->order.chunk_samples;
+        return group->is_kept ? afz_chosen_mass(l->order.chosen, from,
+                                                from + afz_order_chunk_samples(&l->order, number))
+                              : group->chosen[i].before < group->chosen[i + 1].before;
+}
+
 static void load_job(struct afz_loader *l, struct afz_worker *worker, const struct job *job,
                      struct afz_group *bad)
 {
@@ -80,6 +93,8 @@ static void load_job(struct afz_loader *l, struct afz_worker *worker, const stru
                 uint64_t number = i;
                 if (!group->is_kept)
                         number = afz_permutation_at(&group->epoch_chunks, group->order.first + i);
+                if (!is_wanted(l, group, i, number))
+                        continue;
                 struct chunk chunk = {
                         .epoch = group->epoch,
                         .slot = group->is_kept ? i : group->where[i],
@@ -121,6 +136,8 @@ static void look(struct afz_loader *l, uint64_t waits)
         uint32_t most = l->now.threads, few = l->cores < most ? l->cores : most;
         l->measured++;
         l->measured_waits += waits;
+        l->sums.loads++;
+        l->sums.load_waits += waits;
         if (l->options.threads || l->measured < LOOK_LOADS)
                 return;
         if (l->measured_waits >= l->measured && l->active < most) {
@@ -130,6 +147,13 @@ static void look(struct afz_loader *l, uint64_t waits)
                 l->active = few;
         }
         l->measured = l->measured_waits = 0;
+}
+
+void afz_pool_settle(struct afz_loader *l, uint64_t now_ns)
+{
+        if (l->busy > 0)
+                l->sums.loading_ns += now_ns - l->settled_ns;
+        l->settled_ns = now_ns;
 }
 
 static void count(struct afz_loader *l, struct afz_worker *worker, const struct job *job,
@@ -144,6 +168,7 @@ static void count(struct afz_loader *l, struct afz_worker *worker, const struct 
         }
         l->sums.read_ns += read_ns;
         l->sums.decode_ns += took_ns > read_ns ? took_ns - read_ns : 0;
+        l->sums.loaded += samples;
 }
 
 static void finish(struct afz_loader *l, const struct job *job, const struct afz_group *bad)
@@ -155,10 +180,17 @@ static void finish(struct afz_loader *l, const struct job *job, const struct afz
                 memcpy(group->why, bad->why, sizeof group->why);
         }
         group->done += job->to - job->from;
-        if (group->done == group->order.chunks) {
+        if (group->state == AFZ_GROUP_DROPPED) {
+                if (group->done == group->taken) {
+                        group->state = AFZ_GROUP_FREE;
+                        afz_groups_plan(l);
+                }
+        } else if (group->done == group->order.chunks) {
                 group->state = AFZ_GROUP_READY;
                 l->is_loaded |= group->is_kept;
+                afz_groups_advance(l); /* it may be that nothing of it comes to this rank */
                 pthread_cond_signal(&l->gather);
+                pthread_cond_signal(&l->ready); /* who waits for a batch helps to make it */
         }
 }
 
@@ -181,6 +213,26 @@ static void one(struct afz_loader *l, struct afz_worker *worker, const struct jo
         finish(l, job, &bad);
 }
 
+/* ---- less ---- */
+
+static void give_scratch(struct afz_loader *l, struct afz_worker *worker)
+{
+        uint64_t bytes = l->raw_bytes + l->decode_bytes;
+        if (worker->is_given)
+                return;
+        afz_arena_give(&l->arena, l->scratch_at + worker->number * bytes, bytes);
+        worker->is_given = true;
+}
+
+void afz_pool_give(struct afz_loader *l)
+{
+        for (uint32_t i = 0; i < l->started; i++)
+                if (!l->worker[i].is_busy)
+                        give_scratch(l, &l->worker[i]);
+}
+
+/* ---- the threads ---- */
+
 static void *work(void *argument)
 {
         struct afz_worker *worker = argument;
@@ -189,12 +241,21 @@ static void *work(void *argument)
         pthread_mutex_lock(&l->lock);
         while (!l->is_quitting) {
                 if (!take(l, worker, &job)) {
+                        if (worker->number >= l->now.threads) /* when less was asked for */
+                                give_scratch(l, worker);
                         pthread_cond_wait(&l->work, &l->lock);
                         continue;
                 }
+                worker->is_given = false;
+                worker->is_busy = true;
+                if (l->busy == 0)
+                        afz_pool_settle(l, afz_now_ns());
                 l->busy++;
                 pthread_mutex_unlock(&l->lock);
                 one(l, worker, &job); /* comes back with the lock */
+                worker->is_busy = false;
+                if (l->busy == 1)
+                        afz_pool_settle(l, afz_now_ns());
                 if (--l->busy == 0)
                         pthread_cond_signal(&l->quiet);
         }
@@ -218,6 +279,8 @@ int afz_pool_start(struct afz_loader *l)
                                 .raw_bytes = l->raw_bytes,
                                 .decode = memory + l->raw_bytes,
                                 .decode_bytes = l->decode_bytes,
+                                .is_passing = l->options.ranks < 2 &&
+                                              afz_room_is_scarce(l->dataset[d].disk_bytes),
                         };
                 int r = afz_thread_start(&worker->thread, work, worker, "afz-load");
                 if (r < 0) {

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 4096 };
+enum {
+        TEXT_BYTES = 4096,
+        CACHE_PART = 2, /* of the free memory, one part in so many may become page cache of ours */
+};
 
 static int text_of(const char *path, char ret[TEXT_BYTES])
 {
@@ -111,4 +114,9 @@ uint64_t afz_room_bytes(void)
 uint64_t afz_room_most_bytes(void)
 {
         return room(true);
+}
+
+bool afz_room_is_scarce(uint64_t file_bytes)
+{
+        return file_bytes > afz_room_bytes() / CACHE_PART;
 }

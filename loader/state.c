@@ -8,7 +8,7 @@ enum {
         VERSION_AT = 8, /* behind the magic */
         SHUFFLE_AT = 12,
         NUMBERS_AT = 16,
-        NUMBERS = 9,
+        NUMBERS = 11,
         SUM_AT = AFZ_LOADER_STATE_BYTES - 8, /* what is in between is 0 */
 };
 
@@ -40,7 +40,8 @@ void afz_place_pack(const struct afz_place *place, uint8_t ret[AFZ_LOADER_STATE_
 {
         const uint64_t number[NUMBERS] = {place->seed,          place->samples, place->start,
                                           place->chunk_samples, place->epoch,   place->first,
-                                          place->group,         place->offset,  place->batches};
+                                          place->group,         place->offset,  place->batches,
+                                          place->draws,         place->chosen};
         memset(ret, 0, AFZ_LOADER_STATE_BYTES);
         memcpy(ret, MAGIC, sizeof MAGIC);
         put(ret + VERSION_AT, VERSION, 4);
@@ -69,6 +70,8 @@ int afz_place_unpack(const uint8_t state[AFZ_LOADER_STATE_BYTES], struct afz_pla
                 .group = number[6],
                 .offset = number[7],
                 .batches = number[8],
+                .draws = number[9],
+                .chosen = number[10],
                 .shuffle = (uint32_t)get(state + SHUFFLE_AT, 4),
         };
         uint64_t rest = place.chunk_samples ? place.samples % place.chunk_samples : 1;
@@ -77,7 +80,8 @@ int afz_place_unpack(const uint8_t state[AFZ_LOADER_STATE_BYTES], struct afz_pla
         if (chunks == 0 || place.chunk_samples > UINT32_MAX || place.samples > INT64_MAX ||
             place.shuffle > AFZ_SHUFFLE_GLOBAL || place.first > chunks ||
             place.group > UINT32_MAX / 2 || place.group > chunks - place.first ||
-            place.offset > place.samples)
+            place.offset > (place.chosen ? place.draws : place.samples) ||
+            place.draws > INT64_MAX || !place.chosen != !place.draws)
                 return -EBADMSG;
         *ret = place;
         return 0;

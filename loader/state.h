@@ -12,9 +12,11 @@ struct afz_place {
         uint32_t shuffle; /* enum afz_shuffle */
         uint64_t epoch;
         uint64_t first, group; /* chunk that the current group begins with, and how many it has */
-        uint64_t offset; /* samples of the group's stream that are done, at most as many as the data
-                            have */
+        uint64_t offset; /* samples of the group's stream that are done, at most as many as an epoch
+                            has */
         uint64_t batches; /* done in this epoch */
+        uint64_t draws,
+                chosen; /* samples of an epoch and which, as chosen.h has them; 0: each once */
 };
 
 void afz_place_pack(const struct afz_place *place, uint8_t ret[AFZ_LOADER_STATE_BYTES]);

@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "file.h"
+#include "room.h"
 #include "tar.h"
 #if AFZ_HAVE_JANSSON
 #include <jansson.h>
@@ -148,6 +149,8 @@ int afz_tar_index(struct afz_dataset *dataset, struct tar_set *set, uint32_t sha
         if (!tar)
                 return -ENOMEM;
         int r = tar->fd = afz_file_open(set->folder, about->name, &tar->bytes);
+        dataset->disk_bytes += tar->bytes;
+        tar->is_passing = afz_room_is_scarce(dataset->disk_bytes);
         while (r >= 0 && (r = afz_tar_next(tar, &member)) > 0)
                 r = take_member(dataset, set, tar->fd, &member, &sample);
         if (r == -ENODATA && is_cut_fine)

@@ -1,10 +1,12 @@
 #include "tar_read.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 enum {
         HOP_BYTES = 4096,
+        PASS_BYTES = 8 << 20, /* are given back at once */
         BLOCK = 512,
         NAME_BYTES = 100,
         PREFIX_BYTES = 155,
@@ -50,6 +52,11 @@ static int bytes_at(struct afz_tar *tar, uint64_t at, uint64_t bytes, const uint
                 if (r < 0)
                         return r;
                 tar->window_at = at, tar->window_bytes = n;
+                if (tar->is_passing && at > tar->left_at + PASS_BYTES) {
+                        (void)posix_fadvise(tar->fd, (off_t)tar->left_at,
+                                            (off_t)(at - tar->left_at), POSIX_FADV_DONTNEED);
+                        tar->left_at = at;
+                }
         }
         *ret = tar->window + (at - tar->window_at);
         return 0;

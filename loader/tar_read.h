@@ -5,6 +5,7 @@
  * A member's name is only ever compared and shown; nothing is opened or written by it, so it may
  * say
  * "../../etc/passwd" as it likes. Links, folders and devices are passed over. */
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "format.h"
@@ -23,6 +24,8 @@ struct afz_tar {
         int fd;
         uint64_t bytes, at;               /* of the file; of the next header */
         uint64_t window_at, window_bytes; /* what of the file is in memory */
+        bool is_passing;  /* what was looked at need not stay in the page cache */
+        uint64_t left_at; /* up to where it was given back */
         uint8_t window[AFZ_TAR_WINDOW];
 };
 

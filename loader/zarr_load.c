@@ -13,6 +13,7 @@
 struct run {
         const struct zarr *z;
         const struct afz_load *load;
+        uint8_t *to; /* where its samples go */
         struct afz_scratch *scratch;
         uint64_t at[AFZ_ZARR_DIMENSIONS]; /* the chunk's place in the grid */
         uint64_t skip;                    /* samples of the chunk before the run */
@@ -133,7 +134,7 @@ static void copy_out(const struct run *run, const uint8_t *from, bool is_fill)
 {
         struct afz_box box;
         uint64_t to = box_of(run, is_fill, &box);
-        afz_box_copy(&box, from + run->skip * box.from_step[0], run->load->field[0] + to);
+        afz_box_copy(&box, from + run->skip * box.from_step[0], run->to + to);
 }
 
 static int load_plain(struct run *run, uint64_t at, uint64_t bytes)
@@ -142,10 +143,10 @@ static int load_plain(struct run *run, uint64_t at, uint64_t bytes)
         uint64_t wanted = run->load->count * z->sample_bytes;
         if (bytes != z->meta.chunk_bytes)
                 return -EMSGSIZE;
-        int r = afz_dataset_read(run->fd, run->load->field[0], wanted,
-                                 at + run->skip * z->sample_bytes, run->scratch);
+        int r = afz_dataset_read(run->fd, run->to, wanted, at + run->skip * z->sample_bytes,
+                                 run->scratch);
         if (r == 0 && z->meta.is_swapped)
-                afz_swap(run->load->field[0], wanted, afz_dtype_bytes(z->meta.dtype));
+                afz_swap(run->to, wanted, afz_dtype_bytes(z->meta.dtype));
         return r;
 }
 
@@ -154,7 +155,7 @@ static int load_encoded(struct run *run, uint64_t at, uint64_t bytes)
         const struct afz_zarr *meta = &run->z->meta;
         bool is_whole = run->z->is_flat && run->skip == 0 && run->load->count == meta->chunk[0] &&
                         meta->chain.inner_sums == 0;
-        uint8_t *to = is_whole ? run->load->field[0] : run->scratch->decode;
+        uint8_t *to = is_whole ? run->to : run->scratch->decode;
         if (bytes > run->scratch->raw_bytes ||
             bytes > afz_chain_most_bytes(&meta->chain, meta->chunk_bytes))
                 return -EMSGSIZE;
@@ -196,11 +197,12 @@ static bool go_on(struct run *run)
         return false;
 }
 
-int afz_zarr_load(struct afz_dataset *dataset, const struct afz_load *load,
-                  struct afz_scratch *scratch, char why[AFZ_WHY_MAX])
+static int load_array(struct afz_dataset *dataset, uint32_t which, const struct afz_load *load,
+                      struct afz_scratch *scratch, char why[AFZ_WHY_MAX])
 {
-        const struct zarr *z = dataset->own;
-        struct run run = {.z = z, .load = load, .scratch = scratch, .fd = -1};
+        const struct zarr *z = ((struct zarr_set *)dataset->own)->array[which];
+        struct run run = {
+                .z = z, .load = load, .to = load->field[which], .scratch = scratch, .fd = -1};
         run.at[0] = load->first / z->meta.chunk[0];
         run.skip = load->first % z->meta.chunk[0];
         int r;
@@ -208,8 +210,17 @@ int afz_zarr_load(struct afz_dataset *dataset, const struct afz_load *load,
                 r = load_chunk(&run);
         while (r == 0 && go_on(&run));
         if (r < 0)
-                afz_why(why, r, "%.200s: the chunk in %.100s cannot be read: %s", dataset->path,
-                        run.key, afz_chain_error(r));
+                afz_why(why, r, "%.200s: the chunk in %s%s%.100s cannot be read: %s", dataset->path,
+                        z->name, z->name[0] ? "/" : "", run.key, afz_chain_error(r));
         run_close(&run);
         return r < 0 ? r == -ENOMEM ? r : afz_load_bad(load, 0, load->count) : 0;
+}
+
+int afz_zarr_load(struct afz_dataset *dataset, const struct afz_load *load,
+                  struct afz_scratch *scratch, char why[AFZ_WHY_MAX])
+{
+        int r = 0;
+        for (uint32_t i = 0; i < dataset->fields && r == 0; i++)
+                r = load_array(dataset, i, load, scratch, why);
+        return r;
 }

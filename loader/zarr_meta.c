@@ -40,6 +40,14 @@ static int type_named(const char *name, bool is_v3, enum afz_dtype *ret)
         return -ENOENT;
 }
 
+const char *afz_zarr_type_name(enum afz_dtype dtype)
+{
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+                if (types[i].dtype == dtype)
+                        return types[i].v3;
+        return NULL;
+}
+
 int afz_zarr_sizes(const json_t *list, uint32_t dimensions, uint64_t ret[AFZ_ZARR_DIMENSIONS])
 {
         size_t count = json_array_size(list); /* 0 for what is no array */
@@ -213,7 +221,41 @@ int afz_zarr_parse(const char *text, size_t bytes, struct afz_zarr *ret, char wh
                 *ret = z;
         return r;
 }
+
+/* A name that leads nowhere else. */
+static bool is_name(const char *name)
+{
+        return name && *name && *name != '.' && !strchr(name, '/') &&
+               strlen(name) < AFZ_ZARR_NAME_MAX;
+}
+
+int afz_zarr_group(const char *text, size_t bytes, struct afz_zarr_names *ret)
+{
+        json_t *meta = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
+        const json_t *made = json_object_get(json_object_get(meta, "attributes"), AFZ_ZARR_RECIPE);
+        const json_t *arrays = json_object_get(made, "arrays");
+        size_t count = json_array_size(arrays);
+        struct afz_zarr_names names = {0};
+        while (count <= AFZ_FIELDS_MAX && names.count < count) {
+                const char *name = json_string_value(
+                        json_object_get(json_array_get(arrays, names.count), "name"));
+                if (!is_name(name))
+                        break;
+                snprintf(names.name[names.count++], AFZ_ZARR_NAME_MAX, "%s", name);
+        }
+        json_decref(meta);
+        if (count == 0 || names.count < count)
+                return -ENOENT;
+        *ret = names;
+        return 0;
+}
 #else
+int afz_zarr_group(const char *text, size_t bytes, struct afz_zarr_names *ret)
+{
+        (void)text, (void)bytes, (void)ret;
+        return -ENOENT;
+}
+
 int afz_zarr_parse(const char *text, size_t bytes, struct afz_zarr *ret, char why[AFZ_WHY_MAX])
 {
         (void)text, (void)bytes, (void)ret;

@@ -31,6 +31,18 @@ struct afz_zarr {
         bool has_index_sum;
 };
 
+/* What the attributes of a group name that `antifreeze convert` made: its arrays, in their order.
+ */
+enum { AFZ_ZARR_NAME_MAX = 64 };
+struct afz_zarr_names {
+        uint32_t count;
+        char name[AFZ_FIELDS_MAX][AFZ_ZARR_NAME_MAX];
+};
+#define AFZ_ZARR_RECIPE "antifreeze_convert"
+
+/* -ENOENT: it is another kind of group. */
+int afz_zarr_group(const char *text, size_t bytes, struct afz_zarr_names *ret);
+
 /* why: what is wrong, as the rest of a sentence that begins with a path. -ENODATA: it is a group.
  */
 int afz_zarr_parse(const char *text, size_t bytes, struct afz_zarr *ret, char why[AFZ_WHY_MAX]);
@@ -38,6 +50,9 @@ int afz_zarr_parse(const char *text, size_t bytes, struct afz_zarr *ret, char wh
 /* "c/0/12" for a chunk or shard of that place in the grid. */
 void afz_zarr_key(const struct afz_zarr *zarr, const uint64_t at[AFZ_ZARR_DIMENSIONS],
                   char ret[256]);
+
+/* "float32": as data_type of version 3 has it. */
+const char *afz_zarr_type_name(enum afz_dtype dtype);
 
 /* Between the files: json_t is jansson's. */
 struct json_t;

@@ -172,6 +172,10 @@ def test_asked_for_smaller_steps():
     check("it is asked", r.said("shrink") == ["asked the job for smaller steps"] and r.did.get("shrink") == 1, r)
     check("and goes on, smaller, untouched", r.status == 0 and r.stdout == "done 87\n" and "interrupt" not in r.events, r)
     check("nobody asks it to save before it could", "checkpoint" not in r.events, r)
+    less = STEPS.replace('"shrink"', '"less"', 1).replace("split step", "note step")
+    r = Run(less, argv=("164", "3"))  # below where one that can be split would be refused, which is not counted on here
+    check("who only uses less is asked, too", r.status == 0 and r.stdout == "done 82\n" and
+          r.said("shrink") == ["asked the job to use less memory"], r)
 
 
 def test_not_asked():
@@ -223,6 +227,7 @@ def test_not_again():
     """It would end in the same way, or it was not memory."""
     for what, code, options in (
             ("who cannot be made smaller", "hello()\n" + OOM, ()),
+            ("who only uses less", "hello('less')\n" + OOM, ()),
             ("who refuses then", "hello('shrink')\n" + OOM.replace("print", "tell('event refuse: batch normalization'); print"), ()),
             ("who has refused", "hello('shrink')\ntell('event refuse what=split: batch normalization')\n" + OOM, ()),
             ("who has refused, and says hello anew", "hello('shrink')\ntell('event refuse what=split: no')\nhello('shrink')\n" + OOM, ()),

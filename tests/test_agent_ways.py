@@ -226,6 +226,25 @@ class Talk(Case):
                 """, **guard.env)
             self.assertEqual([line for line in guard.lines if line.startswith("sav")], ["saving 7", "saved 7"])
 
+    def test_all_who_use_less(self):
+        """The splitter and a loader offer different things, hear the same word, and one that fails does not keep it from the other."""
+        with FakeGuard(self.folder) as guard:
+            guard.ask("shrink")
+            self.same("""
+                import antifreeze, time
+                from _antifreeze import talk
+                heard = []
+                def splits(): heard.append("split"); 1 / 0
+                talk.offer(less=lambda: heard.append("old"))
+                talk.offer(less=lambda: heard.append("less"), shrink=splits)
+                for n in antifreeze.steps(range(30)): time.sleep(.01)
+                assert heard == ["split", "less"], heard
+                talk.offer(shrink=None)
+                print("done")
+                """, **guard.env)
+            hellos = [line for line in guard.lines if line.startswith("hello")]
+            self.assertEqual((hellos[0], hellos[-1]), ("hello job.py 1 less shrink", "hello job.py 1 less"))
+
     def test_odd_frameworks(self):
         """Something else under a framework's name, or half of it: runs or fails as alone."""
         for name, files in {

@@ -239,6 +239,33 @@ static void test_words_to_agents(void **state)
         world_free(w);
 }
 
+/* Who uses less is asked as who makes its steps smaller is, each once; but nothing is built on it.
+ */
+static void test_less(void **state)
+{
+        struct world *w = world_new();
+        int loader = agent(w, "hello loader 1 less");
+        (void)state;
+        assert_true(afz_control_can_shrink(w->control));
+        assert_false(afz_control_can_split(w->control));
+        assert_int_equal(afz_control_ask_shrink(w->control), 1);
+        assert_string_equal(get(loader), "shrink");
+        int both = agent(w, "hello both 1 less shrink");
+        assert_true(afz_control_can_split(w->control));
+        assert_int_equal(afz_control_ask_shrink(w->control), 2);
+        assert_string_equal(get(loader), "shrink");
+        assert_string_equal(get(both), "shrink");
+        assert_string_equal(get(both), "");
+        close(both);
+        turn(w);
+        assert_false(afz_control_can_split(w->control));
+        assert_true(afz_control_can_shrink(w->control));
+        close(loader);
+        turn(w);
+        assert_false(afz_control_can_shrink(w->control));
+        world_free(w);
+}
+
 static void test_events(void **state)
 {
         struct world *w = world_new();
@@ -372,6 +399,7 @@ int main(void)
                 cmocka_unit_test(test_calls_may_be_absent),
                 cmocka_unit_test(test_checkpoint),
                 cmocka_unit_test(test_words_to_agents),
+                cmocka_unit_test(test_less),
                 cmocka_unit_test(test_events),
                 cmocka_unit_test(test_last_words),
                 cmocka_unit_test(test_saved_unasked),

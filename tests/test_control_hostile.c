@@ -189,9 +189,9 @@ static uint64_t rolled(uint64_t *seed)
 static size_t make_packet(uint64_t *seed, char *buf, size_t cap)
 {
         static const char *const words[] = {
-                "hello ",  "agent ",  "1 ",    "checkpoint ", "saving ", "saved ", "cannot ",
-                "set ",    "budget ", "swap ", "status ",     "/x ",     "99999 ", "\n",
-                "shrink ", "event ",  "oom ",  "step=1 ",     ": "};
+                "hello ",  "agent ",  "1 ",     "checkpoint ", "saving ", "saved ", "cannot ",
+                "set ",    "budget ", "swap ",  "status ",     "/x ",     "99999 ", "\n",
+                "shrink ", "less ",   "event ", "oom ",        "step=1 ", ": "};
         static const char *const good[] = {
                 "hello agent 1 checkpoint", "saving 1", "saved 1 /x",         "cannot 1 x",
                 "set budget 4096",          "status",   "event oom step=1: x"};

@@ -1,4 +1,5 @@
 /* Kinds of leaks and their lines: hand-made recordings in, id, line and words out. */
+#include "agent_event.h"
 #include "leak_fixture.h"
 #include "leak_kind.h"
 
@@ -38,6 +39,22 @@ static void kept_from_every_step(void **state)
                 has_evidence(v, "30 s (300 steps) old on the mean, and some is from every part"));
         assert_words(v->fix, "maxlen");
         assert_int_equal(v->level, AFZ_LEVEL_ACT);
+}
+
+/* What is kept are batches: who handed them out says so. */
+static void kept_batches(void **state)
+{
+        (void)state;
+        grows(10);
+        process(MAIN, AFZ_ROLE_MAIN, 200, 10);
+        tell_site(&history);
+        tell_age(11, 30, 300);
+        fly_steps(&flight, fly_every(1000, END_MS, 100), 0);
+        fly_mark(&flight, END_MS - 9000, AFZ_MARK_AGENT, AFZ_AGENT_FEED, "held=300 copies=0: x");
+        assert_false(has_evidence(&judged().verdict[0], "batches"));
+        fly_mark(&flight, END_MS - 8000, AFZ_MARK_AGENT, AFZ_AGENT_FEED, "held=400 copies=392: x");
+        struct afz_outcome o = judged();
+        assert_true(has_evidence(&o.verdict[0], "it held 400 batches of its data at once"));
 }
 
 /* Native code: that it is kept, or forgotten, is the same from outside. */
@@ -412,6 +429,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(kept_from_every_step),
+                TEST(kept_batches),
                 TEST(a_line_of_c),
                 TEST(young_survivors),
                 TEST(a_line_that_rose_once),

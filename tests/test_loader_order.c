@@ -147,6 +147,7 @@ static void test_plan(void **state)
         struct afz_plan_needs needs = {.index_bytes = 4096,
                                        .scratch_bytes = MIB,
                                        .batch_bytes = MIB,
+                                       .table_bytes = 8,
                                        .slot_bytes = MIB,
                                        .chunks = 1000,
                                        .threads = 4,
@@ -180,6 +181,7 @@ static void test_plan_hostile(void **state)
         struct afz_plan_needs needs = {.index_bytes = UINT64_MAX / 2,
                                        .scratch_bytes = UINT64_MAX / 2,
                                        .batch_bytes = UINT64_MAX / 4,
+                                       .table_bytes = 8,
                                        .slot_bytes = UINT64_MAX / 4,
                                        .chunks = UINT64_MAX,
                                        .threads = 16};
@@ -191,6 +193,7 @@ static void test_groups_are_even(void **state)
 {
         struct afz_plan plan;
         struct afz_plan_needs needs = {.batch_bytes = 4096,
+                                       .table_bytes = 8,
                                        .slot_bytes = MIB,
                                        .chunks = 101,
                                        .threads = 1,
@@ -212,10 +215,17 @@ static void test_place(void **state)
                                        .first = 12,
                                        .group = 4,
                                        .offset = 77,
-                                       .batches = 9};
+                                       .batches = 9,
+                                       .draws = 76,
+                                       .chosen = 11};
         (void)state;
         afz_place_pack(&place, bytes);
+        assert_int_equal(afz_place_unpack(bytes, &got), -EBADMSG); /* behind the epoch's end */
+        place.draws = 77;
+        afz_place_pack(&place, bytes);
         assert_int_equal(afz_place_unpack(bytes, &got), 0);
+        assert_int_equal(got.draws, 77);
+        assert_int_equal(got.chosen, 11);
         assert_int_equal(got.seed, UINT64_MAX);
         assert_int_equal(got.first, 12);
         assert_int_equal(got.offset, 77);
@@ -231,6 +241,9 @@ static void test_place(void **state)
                 {.samples = 10, .chunk_samples = 5, .first = 1, .group = 2},
                 {.samples = 10, .chunk_samples = 5, .offset = 11},
                 {.samples = 10, .chunk_samples = 5, .shuffle = 3},
+                {.samples = 10, .chunk_samples = 5, .draws = 3},
+                {.samples = 10, .chunk_samples = 5, .chosen = 3},
+                {.samples = 10, .chunk_samples = 5, .chosen = 3, .draws = UINT64_MAX},
                 {.samples = UINT64_MAX, .chunk_samples = 5},
         };
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

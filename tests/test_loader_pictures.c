@@ -292,6 +292,28 @@ static void test_progressive_memory(void **state)
         files_free(&f);
 }
 
+/* A row of a very wide one takes memory that is not a thread's own, and there is one for all. */
+static void test_wide_pictures(void **state)
+{
+        (void)state;
+        if (!(AFZ_HAVE_LIBPNG && AFZ_HAVE_LIBJPEG))
+                skip();
+        struct files f = files_new();
+        put_picture(&f, "set/a.jpg", jpeg_new(8000, 16, 9, false));
+        put_picture(&f, "set/b.jpg", jpeg_new(65000, 16, 9, false));
+        struct picture bad = jpeg_new(30000, 16, 9, false);
+        files_put(&f, "set/c.jpg", bad.data, bad.bytes / 2);
+        free(bad.data);
+        struct afz_loader_options o = size_of(16, 16);
+        o.budget_bytes = 64 << 20;
+        struct loaded *l = loaded_all(&f, "set", &o);
+        assert_int_equal(l->bads, 1);
+        assert_int_equal(l->bad[2], 1);
+        assert_true(l->dataset.index_bytes >= UINT64_C(65000) * 128);
+        loaded_free(l);
+        files_free(&f);
+}
+
 static void test_no_pictures(void **state)
 {
         (void)state;
@@ -314,11 +336,11 @@ static void test_no_pictures(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_resampling),  cmocka_unit_test(test_class_folders),
-                cmocka_unit_test(test_same_size),   cmocka_unit_test(test_floats),
-                cmocka_unit_test(test_chance),      cmocka_unit_test(test_bad_pictures),
-                cmocka_unit_test(test_size_traps),  cmocka_unit_test(test_progressive_memory),
-                cmocka_unit_test(test_no_pictures),
+                cmocka_unit_test(test_resampling),    cmocka_unit_test(test_class_folders),
+                cmocka_unit_test(test_same_size),     cmocka_unit_test(test_floats),
+                cmocka_unit_test(test_chance),        cmocka_unit_test(test_bad_pictures),
+                cmocka_unit_test(test_size_traps),    cmocka_unit_test(test_progressive_memory),
+                cmocka_unit_test(test_wide_pictures), cmocka_unit_test(test_no_pictures),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

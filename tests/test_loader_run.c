@@ -473,6 +473,25 @@ static void test_less(void **state)
         afz_loader_close(loader);
 }
 
+/* Among ranks the order stays as it is, and the groups with it. */
+static void test_less_among_ranks(void **state)
+{
+        struct afz_loader_options options = rows_options();
+        (void)state;
+        options.ranks = 2;
+        struct afz_loader *loader = open_ok(&options);
+        uint64_t all = take_epoch(loader, WIDTH, ids);
+        afz_loader_close(loader);
+        loader = open_ok(&options);
+        uint64_t count = (uint64_t)take_batch(loader, WIDTH, other);
+        assert_int_equal(afz_loader_ask(loader, 1 * MIB), -ENOSPC);
+        count += take_epoch(loader, WIDTH, other + count);
+        assert_int_equal(count, all);
+        assert_memory_equal(ids, other, sizeof *ids * all);
+        assert_int_equal(afz_loader_ask(loader, options.budget_bytes), 0);
+        afz_loader_close(loader);
+}
+
 /* Less stays less, also where a state makes another plan of the arena. */
 static void test_less_and_seek(void **state)
 {
@@ -572,6 +591,7 @@ int main(void)
                 cmocka_unit_test(test_hoarder),
                 cmocka_unit_test(test_less),
                 cmocka_unit_test(test_less_and_seek),
+                cmocka_unit_test(test_less_among_ranks),
                 cmocka_unit_test(test_less_while_held),
                 cmocka_unit_test(test_forked),
         };

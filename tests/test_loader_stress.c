@@ -122,6 +122,39 @@ static void test_all_at_once(void **state)
         free(seen);
 }
 
+/* However often less and more are asked for: one of several ranks has the order of all, and one
+ * alone each sample once. */
+static void test_less_and_more(void **state)
+{
+        static int64_t ids[2][SAMPLES];
+        (void)state;
+        write_rows(fixture_path, SAMPLES, WIDTH);
+        for (uint32_t ranks = 1; ranks <= 2; ranks++) {
+                struct afz_loader_options options = rows_options();
+                pthread_t asker;
+                options.budget_bytes = 768 * KIB; /* of a megabyte: loading does not end */
+                options.ranks = ranks;
+                options.threads = 4;
+                for (int is_asked = 0; is_asked < 2; is_asked++) {
+                        loader = open_ok(&options);
+                        atomic_store(&is_over, !is_asked);
+                        assert_int_equal(pthread_create(&asker, NULL, ask_around, NULL), 0);
+                        for (int epoch = 0; epoch < 40; epoch++) {
+                                uint64_t count = take_epoch(loader, WIDTH, ids[is_asked]);
+                                assert_int_equal(count, SAMPLES / ranks);
+                                if (ranks == 1)
+                                        assert_all_once(ids[is_asked], count, SAMPLES);
+                        }
+                        atomic_store(&is_over, 1);
+                        pthread_join(asker, NULL);
+                        afz_loader_close(loader);
+                }
+                if (ranks > 1)
+                        assert_memory_equal(ids[0], ids[1], sizeof **ids * (SAMPLES / 2));
+        }
+        atomic_store(&is_over, 0);
+}
+
 /* Opened and closed at any moment of its life, with leases out. */
 static void test_open_close(void **state)
 {
@@ -143,11 +176,43 @@ static void test_open_close(void **state)
         afz_loader_close(NULL);
 }
 
+/* Batches of several pieces, which threads copy side by side, of data of which a part is gone:
+ * every row is whole, and those that are left are there once. */
+static void test_pieces(void **state)
+{
+        enum { MANY = 24000, LEFT = 20000 };
+        static int64_t ids[MANY];
+        static uint8_t seen[MANY];
+        struct afz_loader_times times;
+        (void)state;
+        write_rows(fixture_path, MANY, WIDTH);
+        struct afz_loader_options options = rows_options();
+        options.budget_bytes = 8 * MIB;
+        options.batch = 3000; /* 750 KiB */
+        options.on_error = AFZ_ERROR_SKIP;
+        struct afz_loader *mine = open_ok(&options);
+        assert_int_equal(truncate(fixture_path, 128 + LEFT * WIDTH * (int64_t)sizeof *ids), 0);
+        assert_true(take_epoch(mine, WIDTH, ids) >= LEFT); /* some were read before */
+        for (int epoch = 0; epoch < 4; epoch++) {
+                memset(seen, 0, sizeof seen);
+                /* What was read ahead of it may still have been whole. */
+                uint64_t count = take_epoch(mine, WIDTH, ids);
+                afz_loader_times(mine, &times);
+                assert_int_equal(count + times.skipped, MANY);
+                assert_true(epoch == 0 || count == LEFT);
+                for (uint64_t i = 0; i < count; i++)
+                        assert_int_equal(seen[ids[i]]++, 0);
+        }
+        afz_loader_close(mine);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_at_once),
+                cmocka_unit_test(test_less_and_more),
                 cmocka_unit_test(test_open_close),
+                cmocka_unit_test(test_pieces),
         };
         return cmocka_run_group_tests(tests, fixture_make, fixture_remove);
 }

@@ -45,8 +45,9 @@ def event(kind, sentence="", **keys):
 
 
 def offer(**functions):
-    """checkpoint=fn, shrink=fn: what the guard may ask for from now on; None takes it back. fn is called at a step, with
-    the milliseconds that are left (checkpoint) or nothing (shrink). checkpoint returns the path of what it saved, or LATER."""
+    """checkpoint=fn, shrink=fn, less=fn: what the guard may ask for from now on; None takes it back. fn is called at a step, with
+    the milliseconds that are left (checkpoint) or nothing. checkpoint returns the path of what it saved, or LATER. shrink is for
+    who makes steps smaller, and gets over memory that is refused; less for all else that can use less. Both are asked at once."""
     for ability, function in functions.items():
         if function is None:
             _offers.pop(ability, None)
@@ -131,8 +132,9 @@ def _obey(words):
     global _asked
     word = words[0] if words else ""
     offered = _offers.get(word)
-    if word == "shrink" and offered:
-        offered()
+    if word == "shrink":
+        for ability in word, "less":
+            _try(_offers.get(ability))
     elif word == "checkpoint" and offered:
         _asked = int(words[1])
         _say(f"saving {_asked}")
@@ -143,6 +145,14 @@ def _obey(words):
         else:
             if path is not LATER:
                 saved(path or "")
+
+
+def _try(function):
+    try:
+        if function:
+            function()
+    except Exception:  # the other is asked, too
+        pass
 
 
 def _heard():

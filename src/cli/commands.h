@@ -7,8 +7,9 @@
 
 extern const struct afz_command afz_command_run, afz_command_attach, afz_command_watch,
         afz_command_why, afz_command_report, afz_command_runs, afz_command_export, afz_command_set,
-        afz_command_doctor, afz_command_capture, afz_command_demo, afz_command_python,
-        afz_command_kernel, afz_command_help, afz_command_completion, afz_command_man;
+        afz_command_convert, afz_command_doctor, afz_command_capture, afz_command_demo,
+        afz_command_python, afz_command_kernel, afz_command_help, afz_command_completion,
+        afz_command_man;
 
 /* --policy, of run and of what runs it; in the order of enum afz_policy, and NULL. */
 extern const char *const afz_policy_choices[];

@@ -11,23 +11,12 @@
 #include "quantity.h"
 
 static const struct afz_command *const commands[] = {
-        &afz_command_run,
-        &afz_command_attach,
-        &afz_command_watch,
-        &afz_command_why,
-        &afz_command_report,
-        &afz_command_runs,
-        &afz_command_export,
-        &afz_command_set,
-        &afz_command_doctor,
-        &afz_command_demo,
-        &afz_command_python,
-        &afz_command_kernel,
-        &afz_command_capture,
-        &afz_command_help,
-        &afz_command_completion,
-        &afz_command_man,
-        NULL,
+        &afz_command_run,        &afz_command_attach,  &afz_command_watch,
+        &afz_command_why,        &afz_command_report,  &afz_command_runs,
+        &afz_command_export,     &afz_command_set,     &afz_command_doctor,
+        &afz_command_convert,    &afz_command_demo,    &afz_command_python,
+        &afz_command_kernel,     &afz_command_capture, &afz_command_help,
+        &afz_command_completion, &afz_command_man,     NULL,
 };
 
 static const struct afz_note exit_status[] = {
@@ -35,7 +24,8 @@ static const struct afz_note exit_status[] = {
         {"2", "A usage error, or something that was asked for is not there. One line says what."},
         {"75", "run, attach: Antifreeze, or a limit that it set, stopped the job to protect the "
                "machine."},
-        {"125", "run, attach: a usage error, or a failure of our own."},
+        {"125",
+         "run, attach: a usage error, or a failure of our own. convert: the disk, or memory."},
         {"126, 127", "run: CMD cannot be run; CMD was not found."},
         {"other", "run: CMD's own. When a signal ended CMD, the same signal ends us."},
         {0},

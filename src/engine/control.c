@@ -426,6 +426,11 @@ bool afz_control_can_checkpoint(const struct afz_control *c)
 
 bool afz_control_can_shrink(const struct afz_control *c)
 {
+        return can(c, AFZ_ABILITY_SHRINK | AFZ_ABILITY_LESS);
+}
+
+bool afz_control_can_split(const struct afz_control *c)
+{
         return can(c, AFZ_ABILITY_SHRINK);
 }
 
@@ -475,7 +480,7 @@ int afz_control_ask_shrink(struct afz_control *c)
         int asked = 0;
         for (unsigned i = 0; i < SLOTS; i++)
                 asked += c->client[i].state == OPEN &&
-                         (c->client[i].abilities & AFZ_ABILITY_SHRINK) &&
+                         (c->client[i].abilities & (AFZ_ABILITY_SHRINK | AFZ_ABILITY_LESS)) &&
                          say(c, &c->client[i], "shrink", "");
         return asked;
 }

@@ -78,8 +78,10 @@ enum afz_ack afz_control_ack(const struct afz_control *control);
 const char *afz_control_saved_path(const struct afz_control *control);
 const char *afz_control_refusal(const struct afz_control *control);
 
-/* Somebody has said that it can use less. */
+/* Somebody has said that it can use less; and that it can make its steps smaller, which is more: it
+ * gets over memory that is refused, and can be started with smaller ones. */
 bool afz_control_can_shrink(const struct afz_control *control);
+bool afz_control_can_split(const struct afz_control *control);
 /* Asks all that can to use less memory; nothing is answered. Returns how many were asked. */
 int afz_control_ask_shrink(struct afz_control *control);
 

@@ -75,6 +75,7 @@ static int parse_hello(struct afz_span rest, struct afz_control_line *line)
         } abilities[] = {
                 {"checkpoint", AFZ_ABILITY_CHECKPOINT},
                 {"shrink", AFZ_ABILITY_SHRINK},
+                {"less", AFZ_ABILITY_LESS},
         };
         struct afz_span word;
 
@@ -153,7 +154,8 @@ static const struct {
         int (*parse)(struct afz_span rest, struct afz_control_line *line);
         const char *usage;
 } verbs[AFZ_CONTROL_VERBS] = {
-        [AFZ_CONTROL_HELLO] = {"hello", parse_hello, "it is: hello NAME 1 [checkpoint] [shrink]"},
+        [AFZ_CONTROL_HELLO] = {"hello", parse_hello,
+                               "it is: hello NAME 1 [checkpoint] [shrink] [less]"},
         [AFZ_CONTROL_SAVING] = {"saving", parse_answer, "it is: saving N"},
         [AFZ_CONTROL_SAVED] = {"saved", parse_answer, "it is: saved N [PATH]"},
         [AFZ_CONTROL_CANNOT] = {"cannot", parse_answer, "it is: cannot N REASON"},

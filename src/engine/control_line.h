@@ -26,7 +26,11 @@ enum afz_control_verb {
         AFZ_CONTROL_VERBS
 };
 
-enum { AFZ_ABILITY_CHECKPOINT = 1U << 0, AFZ_ABILITY_SHRINK = 1U << 1 };
+enum {
+        AFZ_ABILITY_CHECKPOINT = 1U << 0,
+        AFZ_ABILITY_SHRINK = 1U << 1, /* to make steps smaller, also one that was refused memory */
+        AFZ_ABILITY_LESS = 1U << 2,   /* to use less, and nothing beyond that: a data loader */
+};
 
 struct afz_control_line {
         enum afz_control_verb verb;

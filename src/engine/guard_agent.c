@@ -197,6 +197,8 @@ void afz_guard_agent_event(void *ctx, enum afz_agent_event event, const char *te
         if (!has_room(a, now))
                 return;
         afz_guard_record_agent(g, event, text);
+        if (event == AFZ_AGENT_FEED)
+                return; /* every epoch has one; a judge says it where it matters */
         if (sentence.n == 0 || (a->said_ns[event] > 0 && now - a->said_ns[event] < rule.say_ns))
                 return;
         a->said_ns[event] = now;

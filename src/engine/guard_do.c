@@ -229,7 +229,9 @@ static void shrink(struct afz_guard *g)
         if (!g->control || afz_control_ask_shrink(g->control) == 0)
                 return;
         afz_guard_did(g, AFZ_ACTION_SHRINK);
-        afz_guard_say(g, "shrink", false, "asked the job for smaller steps");
+        afz_guard_say(g, "shrink", false,
+                      afz_control_can_split(g->control) ? "asked the job for smaller steps"
+                                                        : "asked the job to use less memory");
 }
 
 void afz_guard_do(struct afz_guard *g, const struct afz_decision *decision)

@@ -174,7 +174,8 @@ static void count_cost(struct afz_guard *g)
         atomic_store_explicit(&g->run->page->cpu_ns, ns, memory_order_relaxed);
 }
 
-/* Who listens may come and go. What an agent in the job can make smaller, the probe may refuse. */
+/* Who listens may come and go. What an agent in the job can make smaller, the probe may refuse; who
+ * only uses less (a data loader) makes nobody get over that. */
 static void change_ladder(struct afz_guard *g)
 {
         const struct afz_ladder_setup *now = &g->ladder.setup;
@@ -182,7 +183,8 @@ static void change_ladder(struct afz_guard *g)
         setup.can_checkpoint = afz_checkpoint_can(&g->checkpoint);
         setup.can_ask_early = g->control && afz_control_can_checkpoint(g->control);
         setup.can_shrink = g->control && afz_control_can_shrink(g->control);
-        setup.refuses = setup.can_shrink && afz_keeper_room(g->keeper);
+        setup.refuses =
+                g->control && afz_control_can_split(g->control) && afz_keeper_room(g->keeper);
         setup.parts_alone = g->server;
         if (setup.can_checkpoint != now->can_checkpoint || setup.can_shrink != now->can_shrink ||
             setup.can_ask_early != now->can_ask_early || setup.refuses != now->refuses ||

@@ -9,6 +9,7 @@
 #include "leak_kind.h"
 #include "leak_stretch.h"
 #include "memory_line.h"
+#include "stall_feed.h"
 #include "work_signs.h"
 
 static const struct {
@@ -226,6 +227,16 @@ static void say_kind(const struct afz_leak_seen *seen, const struct afz_leak_kin
         note_who(&seen->growth, v);
 }
 
+/* A loader that counts what it has handed out knows more than that memory is kept. */
+static void note_batches(const struct afz_flight *flight, const struct afz_trend *trend,
+                         struct afz_verdict *v)
+{
+        uint64_t held = afz_feed_held(flight, trend->from_ms);
+        if (held > 0)
+                afz_verdict_note(v, "it held %llu batches of its data at once",
+                                 (unsigned long long)held);
+}
+
 /* ---- when it gets there ---- */
 
 /* What its need may come to: the guard's own line, or what the machine still has. */
@@ -349,6 +360,7 @@ static void say(const struct afz_case *c, const struct afz_trend *trend,
                                : "at the end",
                  c->facts.attempt > 0 ? " of the last attempt" : "");
         say_kind(&seen, kind, trend, v);
+        note_batches(c->flight, trend, v);
         note_forecast(c, trend, v);
         if (is_short && s->met_line && !kind->no_data)
                 afz_verdict_note(v,

@@ -4,6 +4,7 @@
 
 #include "judge_words.h"
 #include "judges.h"
+#include "stall_feed.h"
 #include "stall_wait.h"
 #include "stretch.h"
 
@@ -27,6 +28,7 @@ static const struct {
         double queue_one;           /* requests in flight: nobody asked for more at once */
         double seek_ns;             /* that a read takes */
         double small_read_bytes;    /* mean size of a read */
+        double feed_share;          /* of an epoch that was waited for a loader, to ask that one */
 } at = {
         .swap_bytes_per_s = 4e6,     /* as live: then the disk's work is swap's */
         .swap_share = 0.5,           /* most of it */
@@ -46,6 +48,7 @@ static const struct {
         .queue_one = 1.5,            /* read-ahead alone keeps one in flight */
         .seek_ns = 2e6, /* 2 ms: virtual disks call themselves spinning, and are faster */
         .small_read_bytes = 64 * 1024, /* half of the kernel's read-ahead */
+        .feed_share = 0.25,            /* one that was waited for less is another one */
 };
 
 /* The machine's and the job's columns, found once. */
@@ -277,6 +280,17 @@ static void say_disk(const struct sources *src, const struct stall *st, struct a
         say_disk_fix(disk, st, v);
 }
 
+/* The loader knows better what to change. */
+static void say_feed(const struct sources *src, const struct stall *st, struct afz_verdict *v)
+{
+        double used = afz_rate_or(src->cpu, st->from_ms, st->to_ms, 1e-9);
+        struct afz_feed feed;
+        if (!afz_feed_of(src->flight, st->from_ms, at.feed_share, &feed))
+                return;
+        afz_verdict_note(v, "what holds the loader up is %.*s", (int)feed.rate.n, feed.rate.p);
+        afz_feed_say(&feed, used >= 0 ? src->cores - used : -1, v);
+}
+
 /* By disks and mounts; false: they are not to blame. */
 static bool judge_sources(const struct afz_case *c, struct afz_outcome *ret)
 {
@@ -305,6 +319,7 @@ static bool judge_sources(const struct afz_case *c, struct afz_outcome *ret)
                 say_mount(&src, &st, v);
         else
                 say_disk(&src, &st, v);
+        say_feed(&src, &st, v);
         struct afz_stall_wait w;
         if (afz_stall_wait_of(c->flight, &w))
                 afz_verdict_note(v, "its %lld steps waited for data %.0f %% of their time",

@@ -6,6 +6,7 @@
 #include "inside.h"
 #include "judge_words.h"
 #include "role.h"
+#include "stall_feed.h"
 #include "step_clock.h"
 #include "stretch.h"
 
@@ -17,7 +18,8 @@ static const struct {
         double gpu_busy;   /* a GPU that computes half of the time is fed, whatever the clock says:
                               it is handed its work ahead */
         double idle_cores; /* without a GPU: so many must stand idle, or nobody could load faster */
-        double sure;
+        double feed_part;  /* of that share: what a loader must have been waited for, to be named */
+        double sure, told; /* by the clock alone; and the loader says what held it up */
 } rule = {
         .after = 3,
         .steps = 10,
@@ -25,7 +27,9 @@ static const struct {
         .share = 0.5,
         .gpu_busy = 0.5,
         .idle_cores = 0.5,
+        .feed_part = 0.5,
         .sure = 0.8,
+        .told = 0.9,
 };
 
 bool afz_stall_wait_of(const struct afz_flight *flight, struct afz_stall_wait *ret)
@@ -48,8 +52,9 @@ bool afz_stall_wait_of(const struct afz_flight *flight, struct afz_stall_wait *r
         return w.steps > 0;
 }
 
-/* Whether something could have worked meanwhile. */
-static bool has_idle(const struct afz_flight *flight, const struct afz_stall_wait *w,
+/* Whether something could have worked meanwhile. is_told: a loader that takes all cores to decode
+ * holds up the steps as well. */
+static bool has_idle(const struct afz_flight *flight, const struct afz_stall_wait *w, bool is_told,
                      double *ret_gpu, double *ret_cores)
 {
         const struct afz_track *trainer = afz_inside_trainer(flight, afz_end_last_start(flight));
@@ -60,7 +65,7 @@ static bool has_idle(const struct afz_flight *flight, const struct afz_stall_wai
         *ret_cores = cores >= 0 && used >= 0 ? cores - used : -1;
         if (afz_track_column(trainer, AFZ_INSIDE_GPU_ALLOCATED))
                 return *ret_gpu >= 0 && *ret_gpu < rule.gpu_busy;
-        return *ret_cores >= rule.idle_cores;
+        return is_told || *ret_cores >= rule.idle_cores;
 }
 
 static unsigned workers_in(const struct afz_flight *flight, const struct afz_stall_wait *w)
@@ -76,21 +81,8 @@ static unsigned workers_in(const struct afz_flight *flight, const struct afz_sta
         return n;
 }
 
-void afz_stall_wait_say(const struct afz_case *c, struct afz_outcome *ret)
+static void say_workers(unsigned workers, struct afz_verdict *v)
 {
-        struct afz_stall_wait w;
-        double gpu, cores;
-        if (!afz_stall_wait_of(c->flight, &w) || w.share < rule.share || w.steps < rule.steps ||
-            w.to_ms - w.from_ms < rule.least_ms || !has_idle(c->flight, &w, &gpu, &cores))
-                return;
-        unsigned workers = workers_in(c->flight, &w);
-        struct afz_verdict *v = afz_outcome_add(ret, "data-stall", AFZ_LEVEL_WARN, rule.sure);
-        if (!v)
-                return;
-        snprintf(v->summary, sizeof v->summary,
-                 "its steps wait for their data: %.0f %% of the time goes by until the next batch "
-                 "is there",
-                 100 * w.share);
         if (workers == 0)
                 snprintf(v->fix, sizeof v->fix,
                          "let workers make the batches while it computes: DataLoader(..., "
@@ -102,6 +94,37 @@ void afz_stall_wait_say(const struct afz_case *c, struct afz_outcome *ret)
                          "and "
                          "decode once and store that, cache what does not change",
                          workers, workers == 1 ? "" : "s");
+}
+
+void afz_stall_wait_say(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_stall_wait w;
+        struct afz_feed feed;
+        double gpu, cores;
+        if (!afz_stall_wait_of(c->flight, &w) || w.share < rule.share || w.steps < rule.steps ||
+            w.to_ms - w.from_ms < rule.least_ms)
+                return;
+        bool told = afz_feed_of(c->flight, w.from_ms, rule.feed_part * w.share, &feed);
+        if (!has_idle(c->flight, &w, told, &gpu, &cores))
+                return;
+        struct afz_verdict *v =
+                afz_outcome_add(ret, "data-stall", AFZ_LEVEL_WARN, told ? rule.told : rule.sure);
+        if (!v)
+                return;
+        if (told)
+                snprintf(v->summary, sizeof v->summary,
+                         "its steps wait for their data %.0f %% of the time; what holds the loader "
+                         "up is %.*s",
+                         100 * w.share, (int)feed.rate.n, feed.rate.p);
+        else
+                snprintf(v->summary, sizeof v->summary,
+                         "its steps wait for their data: %.0f %% of the time goes by until the "
+                         "next batch is there",
+                         100 * w.share);
+        if (told)
+                afz_feed_say(&feed, cores, v);
+        else
+                say_workers(workers_in(c->flight, &w), v);
         afz_verdict_note(v, "%lld steps of %.3g s each, of which %.3g s are waiting",
                          (long long)w.steps, w.step_s, w.step_s * w.share);
         if (gpu >= 0)

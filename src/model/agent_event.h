@@ -26,6 +26,9 @@ enum afz_agent_event {
         AFZ_AGENT_NOTE,   /* anything else; kinds that we do not know, too */
         AFZ_AGENT_SITES,  /* the lines that held a GPU's memory when it ran out just now: device=
                              total_bytes= a_at=FILE:LINE:FUNCTION a_bytes= b_at= b_bytes= ... */
+        AFZ_AGENT_FEED,   /* what limited the data loader in an epoch so far: limit= (consumer,
+                             disk, cache, decode, gather, transform) epoch= epoch_ms= waited_ms=
+                             threads= held= copies= */
         AFZ_AGENT_EVENTS
 };
 

@@ -90,7 +90,7 @@ enum afz_action {
         AFZ_ACTION_BRAKE,      /* freeze the job */
         AFZ_ACTION_RELEASE,    /* let it go on */
         AFZ_ACTION_SQUEEZE,    /* push its cold pages out */
-        AFZ_ACTION_SHRINK,     /* ask the agent for a smaller batch */
+        AFZ_ACTION_SHRINK,     /* ask the agent to use less: a smaller batch */
         AFZ_ACTION_CHECKPOINT, /* ask it to save */
         AFZ_ACTION_INTERRUPT,  /* SIGINT to CMD: `finally` blocks run */
         AFZ_ACTION_TERMINATE,  /* SIGTERM to CMD */

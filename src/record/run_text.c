@@ -167,7 +167,7 @@ const char *afz_run_deed(enum afz_action action)
                 [AFZ_ACTION_BRAKE] = "slowed it down",
                 [AFZ_ACTION_RELEASE] = "let it go on",
                 [AFZ_ACTION_SQUEEZE] = "pushed its cold memory out",
-                [AFZ_ACTION_SHRINK] = "asked it for a smaller batch",
+                [AFZ_ACTION_SHRINK] = "asked it to use less",
                 [AFZ_ACTION_CHECKPOINT] = "asked it to save",
                 [AFZ_ACTION_INTERRUPT] = "asked it to end (SIGINT)",
                 [AFZ_ACTION_TERMINATE] = "asked it to end (SIGTERM)",

@@ -23,7 +23,7 @@ static const struct deed {
         [AFZ_ACTION_RELEASE] = {AFZ_REPORT_NOTE, "release", "The job was let go on."},
         [AFZ_ACTION_SQUEEZE] = {AFZ_REPORT_WARN, "squeeze",
                                 "Memory that the job had not used for long was pushed out."},
-        [AFZ_ACTION_SHRINK] = {AFZ_REPORT_WARN, "shrink", "A smaller batch was asked for."},
+        [AFZ_ACTION_SHRINK] = {AFZ_REPORT_WARN, "shrink", "It was asked to use less memory."},
         [AFZ_ACTION_CHECKPOINT] = {AFZ_REPORT_SAVE, "checkpoint", "The job was asked to save."},
         [AFZ_ACTION_INTERRUPT] = {AFZ_REPORT_STOP, "interrupt",
                                   "The job was asked to end (SIGINT, as with Ctrl-C)."},

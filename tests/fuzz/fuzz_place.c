@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint8_t packed[AFZ_LOADER_STATE_BYTES];
         if (size >= sizeof packed && afz_place_unpack(data, &place) == 0)
                 check(&place);
-        uint64_t number[9] = {0};
+        uint64_t number[11] = {0};
         memcpy(number, data, size < sizeof number ? size : sizeof number);
         place = (struct afz_place){.seed = number[0],
                                    .samples = number[1],
@@ -48,7 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .first = number[5],
                                    .group = number[6],
                                    .offset = number[7],
-                                   .shuffle = (uint32_t)number[8] % 4};
+                                   .shuffle = (uint32_t)number[8] % 4,
+                                   .draws = number[9],
+                                   .chosen = number[10]};
         afz_place_pack(&place, packed);
         if (afz_place_unpack(packed, &place) == 0)
                 check(&place);

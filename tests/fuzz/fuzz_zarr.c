@@ -112,6 +112,16 @@ static void check_meta(const struct afz_zarr *z)
         require(!strstr(key, ".."));
 }
 
+static void check_group(const char *text, size_t bytes)
+{
+        struct afz_zarr_names names;
+        if (afz_zarr_group(text, bytes, &names) < 0)
+                return;
+        require(names.count >= 1 && names.count <= AFZ_FIELDS_MAX);
+        for (uint32_t i = 0; i < names.count; i++)
+                require(names.name[i][0] && names.name[i][0] != '.' && !strchr(names.name[i], '/'));
+}
+
 static void put_file(const char *folder, const char *name, const void *data, size_t bytes)
 {
         char path[128];
@@ -200,6 +210,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         if (afz_zarr_parse((const char *)data, size, &zarr, why) == 0)
                 check_meta(&zarr);
+        check_group((const char *)data, size);
         compose(&in, text, sizeof text);
         int r = afz_zarr_parse(text, strlen(text), &zarr, why);
         require(r == 0 || *why);

@@ -10,22 +10,25 @@ nothing is written over as long as somebody has them. Who keeps more than a few 
 state_dict() is the place behind the last batch; after load_state_dict() the next loop goes on there, bit by bit as it would have
 been, with any number of threads and ranks.
 """
-import os
+import gc
 import sys
 import weakref
+from collections import namedtuple
+from time import monotonic_ns
 
 from .. import clock
-from . import native
+from . import choice, handover, less, native, parquet, ranks as sharing, stall
+from .apply import put_together
 from .quantity import parse_bytes
 
 SHUFFLES = {"window": 0, "none": 1, "global": 2}
 ON_ERROR = {"raise": 0, "skip": 1}
 STATE = "antifreeze.loader"  # the key of a state
-FRAMEWORKS = ("numpy", "torch", "tensorflow", "jax")
 WARNINGS_MOST = 10  # of samples that are left out; the rest is counted
-CONSUMER_PART = .1  # of an epoch's time that is spent waiting for batches: with less, the program was the slower side
+FRAMES = 6  # from warn() up to the program's own line: what tells, Loader._next(), the loop, and the clock around it
 
 LoaderError = native.LoaderError
+Progress = namedtuple("Progress", "epoch done batches")  # the epoch that the next batch is of, and how many of its batches are done
 
 
 class Loader:
@@ -35,89 +38,146 @@ class Loader:
     shuffle   "window": as many chunks as fit, at random, shuffled together (shuffle_quality says how good that is);
               "global": all samples; "none": in the order of the data
     as_       "numpy", "torch", "tensorflow", "jax"; None: torch if the program has imported it, else NumPy
+    device    "cuda": torch's tensors there, copied from pinned memory while the program works on the batch before
     rank, ranks   which part of each batch × ranks samples is this process's; None: as torch.distributed or the environment says
-    subset    (start, stop): only these samples
+    subset    only these samples: a slice, a range, (start, stop), a mask, or an array of their numbers
+    weights   how often each sample is drawn beside the others, with putting back; draws: in an epoch, else as many as samples
     on_error  "skip": samples that cannot be read are left out, counted, and told of
-    format, details, image    where the data do not say it themselves (docs/add-a-format.md)
+    transform a function that gets each batch's fields, as the loop would get them, and gives what the loop gets in their place. It
+              runs in so many workers: processes that take memory of their own. 0: in the program itself (feed/transform.py)
+    columns   of Parquet: which, and as which arrays (feed/parquet.py)
+    format, details, image    where the data do not say it themselves (docs/loader.md)
     """
 
-    def __init__(self, paths, labels=None, *, batch, budget="512MiB", seed=0, shuffle="window", as_=None, drop_last=False,
-                 on_error="raise", threads=0, rank=None, ranks=None, subset=None, format=None, details=None, image=None):
+    def __init__(self, paths, labels=None, *, batch, budget="512MiB", seed=0, shuffle="window", as_=None, device=None, drop_last=False,
+                 on_error="raise", threads=0, rank=None, ranks=None, columns=None, subset=None, weights=None, draws=0, format=None,
+                 details=None, image=None, transform=None, workers=1):
+        stop_reading()
         self.batch, self.drop_last = int(batch), bool(drop_last)
-        self.rank, self.ranks = which_rank(rank, ranks)
-        self._as = as_
-        if as_ is not None and as_ not in FRAMEWORKS:
-            raise ValueError(f"as_={as_!r}: it is one of {', '.join(FRAMEWORKS)}")
-        files = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
-        files += [] if labels is None else [labels]
-        start, stop = (0, 0) if subset is None else subset
-        if subset is not None and not 0 <= start < stop:
-            raise ValueError(f"subset={subset!r}: from which sample on, and before which one it ends")
-        self._native = native.Native(
-            files, budget=parse_bytes(budget), batch=self.batch, seed=seed, shuffle=one_of("shuffle", shuffle, SHUFFLES),
-            on_error=one_of("on_error", on_error, ON_ERROR), drop_last=self.drop_last, threads=threads, rank=self.rank, ranks=self.ranks,
-            start=start, stop=stop, format=format, details=details, image=image)
+        self._as, self._device = handover.asked(as_, device)
+        self._files, source = parquet.open_source(paths, labels, columns, format, details)
+        self._said = sharing.given(rank, ranks)  # else it is found out, also later
+        self._options = {
+            "budget_bytes": parse_bytes(budget), "batch": self.batch, "seed": seed, "shuffle": one_of("shuffle", shuffle, SHUFFLES),
+            "on_error": one_of("on_error", on_error, ON_ERROR), "is_last_dropped": self.drop_last, "threads": threads, "format": format,
+            "details": details, "image": image}
+        if source:
+            self._options.update(source=source, format="arrow", details=None, threads=threads or source.threads)
+        self._options.update(choice.chosen(subset, weights, draws, self._count_samples))
+        self._transform, self._workers = transform, workers
+        self._open(self._said or sharing.found())
+        self._loop = None  # the one that goes on: weak
+        self._is_at_start = True  # the next loop goes on from here; else it begins an epoch
+        self._is_resumed = False  # from a state, in the midst of an epoch
+        self._warned = self._copies = 0
+        self._is_hoarder = False
+        handover.be_a_dataset(type(self))
+        less.offer(self)
+
+    def _count_samples(self):
+        """Without a subset."""
+        opened = native.Native(self._files, rank=0, ranks=1, **self._options)
+        samples = opened.facts().samples
+        opened.close()
+        return samples
+
+    def _open(self, share):
+        self.rank, self.ranks = share
+        options = {**self._options, "rank": self.rank, "ranks": self.ranks}
+        if self._transform is None:
+            self._native = native.Native(self._files, **options)
+        else:
+            from .transform import open_transformed
+            self._native = open_transformed(self._files, options, self._transform, self._workers, handover.framework(self._as))
         facts = self._native.facts()
         self.samples, self.budget_bytes, self.floor_bytes = facts.samples, facts.budget_bytes, facts.floor_bytes
         self.shuffle_quality, self.group_samples = facts.shuffle_quality, facts.group_samples
+        self.allowed_bytes = self.budget_bytes  # as long as nobody asks for less
         self.fields = self._native.fields
+        self._keys = getattr(self._native, "keys", None if len(self.fields) == 1 else ())  # how a batch is put together
         self._batches = facts.batches
-        self._loop = None  # the one that goes on: weak
-        self._is_at_start = True  # the next loop goes on from here; else it begins an epoch
-        self._warned = 0
-        self._is_hoarder = False
-        be_a_dataset(type(self))
+        self._teller = stall.Teller(self._native)
+        self._feed = self._native  # what batches come from
+        if self._device:
+            from . import cuda
+            self._feed = cuda.ahead(self._feed, self._native, self._device)
+
+    def _take_share(self, frame):
+        """Of the data, as they are asked for from there. Ranks may come to be known only now, and so may somebody who shares them
+        out: then what was open is opened anew, at the same place."""
+        share = sharing.taken(self._said, frame)
+        if share != (self.rank, self.ranks):
+            state = self._feed.state()
+            self.close()
+            self._open(share)
+            self._feed.seek(state)
+            less.offer(self)
 
     def __len__(self):
+        """Batches of an epoch."""
+        if self._loop is None or self._loop() is None:  # else who goes through it has said how it is shared
+            self._take_share(sys._getframe(1))
         return self._batches
 
     def __repr__(self):
-        return (f"<antifreeze.Loader: {self.samples} samples, {len(self)} batches of {self.batch}, "
+        return (f"<antifreeze.Loader: {self.samples} samples, {self._batches} batches of {self.batch}, "
                 f"{self.budget_bytes >> 20} MiB, shuffle quality {self.shuffle_quality:.2f}>")
 
     def __iter__(self):
+        self._take_share(sys._getframe(1))
+        return self._begin(None if self._device else handover.converter(handover.framework(self._as)))
+
+    def _begin(self, convert):
+        """A loop whose arrays become what convert() makes of them."""
         if not self._is_at_start:
-            self._native.begin(self._native.epoch() + 1)
-        self._is_at_start = False
-        loop = Loop(self, self._convert())
+            self._teller.over()
+            self._feed.begin(self.epoch + 1)
+            self._is_at_start = True
+        loop = Loop(self, convert, self._batches - self.progress.done)
         self._loop = weakref.ref(loop)
         return loop
+
+    def tf(self):
+        """A tf.data.Dataset of whole batches, for TensorFlow and for Keras' fit(). Each way through it is an epoch."""
+        return handover.tf_dataset(self)
 
     def __reduce__(self):
         raise TypeError("an antifreeze.Loader cannot be sent to another process: it reads with threads of its own, so a DataLoader "
                         "around it has num_workers=0")
 
-    def _convert(self):
-        """How a batch's arrays become what the program wants."""
-        name = self._as or ("torch" if "torch" in sys.modules else "numpy")
-        if name == "torch":
-            import torch
-            return lambda array: torch.from_numpy(torch_can(torch, array))
-        if name == "tensorflow":
-            import tensorflow
-            return tensorflow.convert_to_tensor
-        if name == "jax":
-            import jax.numpy
-            return jax.numpy.asarray
-        return None
-
     def _next(self, loop, convert):
         if self._loop is None or self._loop() is not loop:
             raise RuntimeError("another loop has begun over this loader: one at a time goes through its data")
-        batch = self._native.next()
+        batch = self._feed.next()
         if batch is None:
-            self._loop, self._is_at_start = None, True
+            self._teller.over()
+            self._loop, self._is_at_start, self._is_resumed = None, True, False
             raise StopIteration
+        self._is_at_start = self._is_resumed = False
         arrays, why, is_copy = batch
         if why:
             self._tell_skipped(why)
+        if monotonic_ns() >= self._teller.due_ns:
+            self._teller.tell()
         if is_copy and not self._is_hoarder:
-            self._is_hoarder = True
-            warn(f"you hold {self._native.times().held} batches: those beyond the budget are copies on the heap. Let go of batches that "
-                 "are done with, or copy what is to be kept")
+            self._look_who_holds()
         if convert:
             arrays = [convert(array) for array in arrays]
-        return arrays[0] if len(arrays) == 1 else tuple(arrays)
+        return put_together(self._keys, arrays)
+
+    def _look_who_holds(self):
+        """Batches that are garbage already, but of the kind that waits for Python's collector, are nobody's fault (Keras on torch
+        leaves such). It is looked at with the first copy, the second, the fourth, ..."""
+        self._copies += 1
+        if self._copies & (self._copies - 1):
+            return
+        before = self._native.times().held
+        gc.collect()
+        held = self._native.times().held
+        if 2 * held > before:
+            self._is_hoarder = True
+            warn(f"you hold {held} batches: those beyond the budget are copies on the heap. Let go of batches that are done with, or copy "
+                 "what is to be kept")
 
     def _tell_skipped(self, why):
         self._warned += 1
@@ -127,45 +187,56 @@ class Loader:
     @property
     def epoch(self):
         """That the next batch is of."""
-        return self._native.epoch()
+        return native.epoch_of(self._feed.state())
+
+    @property
+    def progress(self):
+        state = self._feed.state()
+        return Progress(native.epoch_of(state), native.batches_of(state), self._batches)
 
     def set_epoch(self, epoch):
-        """The next loop is this epoch, counted from 0, as DistributedSampler's."""
-        self._native.begin(int(epoch))
+        """The next loop is this epoch, counted from 0, as DistributedSampler's. If a state that was loaded is in its midst, that
+        loop goes on there."""
+        if not self._is_resumed or epoch != self.epoch:
+            self._feed.begin(int(epoch))
+            self._is_resumed = False
         self._loop, self._is_at_start = None, True
 
     def state_dict(self):
-        return {STATE: self._native.state().hex()}
+        return {STATE: self._feed.state().hex()}
 
     def load_state_dict(self, state):
         try:
             packed = bytes.fromhex(state[STATE])
         except (KeyError, TypeError, ValueError):
             raise LoaderError("this is no state of an antifreeze.Loader") from None
-        self._native.seek(packed)
-        self._loop, self._is_at_start = None, True
+        self._feed.seek(packed)
+        self._loop, self._is_at_start, self._is_resumed = None, True, True
 
     def times(self):
-        """What the time of this epoch, or of the last, went into."""
-        told = self._native.times()
-        facts = self._native.facts()
-        return Times(told, facts.threads)
+        """What the time of this epoch, or of the last, went into, and what limited it."""
+        return stall.Times(self._native)
 
     def shrink(self, budget):
-        """To make do with so many bytes from the next group of chunks on; up to the budget that it was opened with. False: it
-        needs floor_bytes, and takes these."""
-        return self._native.ask(parse_bytes(budget))
+        """To make do with so many bytes, up to the budget that it was opened with: what was loaded ahead goes back at once, the rest
+        when the samples of the group of chunks that batches are made of are used up. False: it takes more than that, but as
+        little as it can: floor_bytes; among ranks, what the order needs that all of them have."""
+        size = parse_bytes(budget)
+        self.allowed_bytes = min(max(size, self.floor_bytes), self.budget_bytes)
+        return self._native.ask(size)
 
     def close(self):
         """Arrays that somebody has stay good."""
+        less.withdraw(self)
+        self._teller.close()
         self._native.close()
 
 
 class Loop:
-    """One way through the data."""
+    """One way through the data, or through what is left of them after a state was loaded."""
 
-    def __init__(self, loader, convert):
-        self._loader, self._convert = loader, convert
+    def __init__(self, loader, convert, batches):
+        self._loader, self._convert, self._left = loader, convert, batches
         self._is_over = False
 
     def __iter__(self):
@@ -175,35 +246,26 @@ class Loop:
         if self._is_over:  # and stays so
             raise StopIteration
         try:
-            return self._loader._next(self, self._convert)
+            batch = self._loader._next(self, self._convert)
         except StopIteration:
-            self._is_over = True
+            self._is_over, self._left = True, 0
             raise
+        self._left -= 1
+        return batch
 
-    def __len__(self):
-        return len(self._loader)
+    def __length_hint__(self):
+        """Batches that are still to come."""
+        return max(0, self._left)
 
 
-clock.time_next(Loop)
+clock.time_next(Loop, less.hear)
 
 
-class Times:
-    """Seconds and bytes of an epoch. limited_by: "disk", "decode", "gather" or "consumer", the slowest of them."""
-
-    def __init__(self, told, threads):
-        for name in "read", "decode", "gather", "waited", "idle":
-            setattr(self, name + "_s", getattr(told, name + "_ns") / 1e9)
-        self.read_bytes, self.decode_bytes = told.read_bytes, told.decode_bytes
-        self.skipped, self.copies, self.held, self.threads = told.skipped, told.copies, told.held, threads
-        sides = {"disk": self.read_s / threads, "decode": self.decode_s / threads, "gather": self.gather_s}
-        slowest = max(sides, key=sides.get)
-        is_waiting = self.waited_s > CONSUMER_PART * (self.waited_s + self.idle_s)
-        self.limited_by = slowest if is_waiting else "consumer"
-
-    def __repr__(self):
-        rate = self.read_bytes / self.read_s * self.threads / 1e6 if self.read_s else 0
-        return (f"<limited by: {self.limited_by}; waited for data {self.waited_s:.2f} s, data waited {self.idle_s:.2f} s; {self.threads} "
-                f"threads: read {self.read_s:.2f} s ({rate:.0f} MB/s), decode {self.decode_s:.2f} s, gather {self.gather_s:.2f} s>")
+def stop_reading():
+    """A worker of a transform that reads the program's own file, and has come to its Loader, need not read on."""
+    worker = sys.modules.get("_antifreeze.feed.worker")
+    if worker is not None and worker.is_reading:
+        raise worker.Enough
 
 
 def one_of(name, word, words):
@@ -214,33 +276,4 @@ def one_of(name, word, words):
 
 def warn(text):
     import warnings
-    warnings.warn("antifreeze.Loader: " + text, RuntimeWarning, 5)
-
-
-def which_rank(rank, ranks):
-    """As it was said, or as the program's way of running on several GPUs says."""
-    if rank is not None or ranks is not None:
-        if rank is None or ranks is None:
-            raise ValueError("rank and ranks belong together")
-        return int(rank), int(ranks)
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    try:
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    except (KeyError, ValueError):
-        return 0, 1
-
-
-def be_a_dataset(kind):
-    """A torch DataLoader asks only an IterableDataset for what comes next."""
-    data = sys.modules.get("torch.utils.data")
-    if data is not None and not issubclass(kind, data.IterableDataset):
-        data.IterableDataset.register(kind)
-
-
-def torch_can(torch, array):
-    """Older versions have no unsigned numbers but bytes."""
-    if array.dtype.kind == "u" and array.dtype.itemsize > 1 and not hasattr(torch, array.dtype.name):
-        return array.astype("int64" if array.dtype.itemsize > 2 else "int32")
-    return array
+    warnings.warn("antifreeze.Loader: " + text, RuntimeWarning, FRAMES)

@@ -4,10 +4,11 @@ import errno
 import os
 import sys
 import weakref
+from collections import namedtuple
 
 NAME = "libantifreeze-loader.so"
 FIELDS_MAX, DIMENSIONS_MAX, WHY_MAX, STATE_BYTES = 8, 8, 512, 128
-EPOCH_AT = 48  # of a state
+EPOCH_AT, BATCHES_AT = 48, 80  # of a state
 PATIENCE_MS = 100
 DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64", "bool")
 
@@ -47,8 +48,10 @@ class Options(ctypes.Structure):
     _fields_ = [("paths", ctypes.POINTER(ctypes.c_char_p)), ("path_count", ctypes.c_uint32), ("format", ctypes.c_char_p),
                 ("details", ctypes.c_char_p), ("image", Image), ("budget_bytes", ctypes.c_uint64), ("batch", ctypes.c_uint32),
                 ("seed", ctypes.c_uint64), ("shuffle", ctypes.c_int), ("on_error", ctypes.c_int), ("is_last_dropped", ctypes.c_uint8),
-                ("threads", ctypes.c_uint32), ("rank", ctypes.c_uint32), ("ranks", ctypes.c_uint32), ("start", ctypes.c_uint64),
-                ("stop", ctypes.c_uint64)]
+                ("is_shared", ctypes.c_uint8), ("threads", ctypes.c_uint32), ("rank", ctypes.c_uint32), ("ranks", ctypes.c_uint32),
+                ("start", ctypes.c_uint64), ("stop", ctypes.c_uint64), ("subset", ctypes.POINTER(ctypes.c_uint64)),
+                ("subset_count", ctypes.c_uint64), ("weights", ctypes.POINTER(ctypes.c_double)), ("weight_count", ctypes.c_uint64),
+                ("draws", ctypes.c_uint64), ("source", ctypes.c_void_p)]
 
 
 class Facts(ctypes.Structure):
@@ -62,24 +65,33 @@ class Batch(ctypes.Structure):
                 ("data", ctypes.c_void_p * FIELDS_MAX), ("epoch", ctypes.c_uint64), ("index", ctypes.c_uint64)]
 
 
+class Shared(ctypes.Structure):
+    _fields_ = [("fd", ctypes.c_int), ("leases", ctypes.c_uint32), ("at", ctypes.c_void_p), ("bytes", ctypes.c_uint64)]
+
+
 class ToldTimes(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint64) for name in ("read_ns", "read_bytes", "decode_ns", "decode_bytes", "gather_ns", "waited_ns",
-                                                     "idle_ns", "skipped", "copies", "held")]
+                                                     "idle_ns", "skipped", "copies", "held", "held_most", "epoch", "epoch_ns",
+                                                     "loading_ns", "loaded", "loads", "load_waits", "starved_ns", "gather_bytes")]
 
 
 POINTER = ctypes.c_void_p
 CALLS = {  # result, arguments
     "afz_loader_open": (ctypes.c_int, [ctypes.POINTER(Options), ctypes.POINTER(POINTER), ctypes.c_char_p]),
     "afz_loader_close": (None, [POINTER]),
+    "afz_loader_detach": (None, [POINTER]),
     "afz_loader_facts": (None, [POINTER, ctypes.POINTER(Facts)]),
     "afz_loader_next": (ctypes.c_int, [POINTER, ctypes.POINTER(Batch), ctypes.c_char_p]),
     "afz_loader_wait": (ctypes.c_int, [POINTER, ctypes.c_uint32]),
+    "afz_loader_pin": (ctypes.c_int, [POINTER, ctypes.POINTER(POINTER), ctypes.POINTER(ctypes.c_uint64)]),
     "afz_loader_release": (None, [POINTER, ctypes.c_uint64]),
+    "afz_loader_shared": (ctypes.c_int, [POINTER, ctypes.POINTER(Shared)]),
     "afz_loader_state": (None, [POINTER, ctypes.c_char_p]),
     "afz_loader_seek": (ctypes.c_int, [POINTER, ctypes.c_char_p, ctypes.c_char_p]),
     "afz_loader_begin": (ctypes.c_int, [POINTER, ctypes.c_uint64, ctypes.c_char_p]),
     "afz_loader_ask": (ctypes.c_int, [POINTER, ctypes.c_uint64]),
     "afz_loader_times": (None, [POINTER, ctypes.POINTER(ToldTimes)]),
+    "afz_loader_slowest": (ctypes.c_int, [POINTER, ctypes.c_char_p]),
 }
 
 
@@ -111,10 +123,10 @@ def library():
     return _library
 
 
-def check(result, why):
+def check(result, why, advice=""):
     if result >= 0:
         return result
-    text = why.value.decode("utf-8", "replace") or os.strerror(-result)
+    text = (why.value.decode("utf-8", "replace") or os.strerror(-result)) + advice
     kind = LoaderMemoryError if -result in (errno.ENOSPC, errno.ENOMEM) else LoaderError
     raise kind(text, -result)
 
@@ -128,18 +140,40 @@ def image_of(image):
     return made
 
 
+# Arrays over leased memory; a sentence, if samples were left out; whether it is a copy, because too many are held.
+Given = namedtuple("Given", "arrays why is_copy")
+
+
 class Handle:
     """The C side's loader, closed when nobody has this any more: a call that another thread is still in has it, too."""
 
     def __init__(self, loader, close):
         self._as_parameter_ = loader
+        self.before = []  # functions that are called then, each with its arguments
         # Not at exit: a thread that nobody waits for may still be in next() then.
-        weakref.finalize(self, close, loader).atexit = False
+        weakref.finalize(self, end, self.before, close, loader).atexit = False
+
+
+def end(before, close, loader):
+    for function, *arguments in before:
+        function(*arguments)
+    close(loader)
+
+
+def epoch_of(state):
+    return int.from_bytes(state[EPOCH_AT:EPOCH_AT + 8], "little")
+
+
+def batches_of(state):
+    """That are done of the epoch."""
+    return int.from_bytes(state[BATCHES_AT:BATCHES_AT + 8], "little")
 
 
 class Native:
-    def __init__(self, files, *, budget, batch, seed, shuffle, on_error, drop_last, threads, rank, ranks, start, stop, format, details,
-                 image):
+    """options: as of struct afz_loader_options."""
+
+    def __init__(self, files, *, batch, rank, ranks, seed, format=None, details=None, image=None, subset=None, weights=None,
+                 source=None, **options):
         import numpy  # whose arrays these are, whatever they become
         self._numpy, self._library = numpy, library()
         if details is not None and not isinstance(details, str):
@@ -148,12 +182,19 @@ class Native:
         if not 0 < batch < 1 << 32 or not 0 <= rank < ranks < 1 << 32:  # C would see what is left of them
             raise ValueError(f"batch={batch}, rank {rank} of {ranks}")
         names = (ctypes.c_char_p * len(files))(*map(os.fsencode, files))
-        options = Options(names, len(files), format and format.encode(), details and details.encode(), image_of(image), budget, batch,
-                          seed & (1 << 64) - 1, shuffle, on_error, drop_last, threads, rank, ranks, start, stop)
+        options = Options(paths=names, path_count=len(files), format=format and format.encode(), details=details and details.encode(),
+                          image=image_of(image), batch=batch, rank=rank, ranks=ranks, seed=seed & (1 << 64) - 1, **options)
+        if subset is not None:
+            options.subset, options.subset_count = subset.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64)), len(subset)
+        if weights is not None:
+            options.weights, options.weight_count = weights.ctypes.data_as(ctypes.POINTER(ctypes.c_double)), len(weights)
+        if source is not None:
+            options.source = source.address()
         handle, why = POINTER(), ctypes.create_string_buffer(WHY_MAX)
-        check(self._library.afz_loader_open(ctypes.byref(options), ctypes.byref(handle), why), why)
+        opened = self._library.afz_loader_open(ctypes.byref(options), ctypes.byref(handle), why)
+        check(opened, why, source.advice(options.budget_bytes) if source and opened == -errno.ENOSPC else "")
         self._loader, self._why = handle, why
-        self._handle = Handle(handle, self._library.afz_loader_close)
+        self._handle = source.handle(handle, self._library) if source else Handle(handle, self._library.afz_loader_close)
         facts = self.facts()
         self.fields = [(f.name.decode("utf-8", "replace"), numpy.dtype(DTYPES[f.dtype]), tuple(f.shape[:f.dimensions]), f.bytes)
                        for f in facts.field[:facts.fields]]
@@ -174,14 +215,29 @@ class Native:
         self._library.afz_loader_times(self._open(), ctypes.byref(times))
         return times
 
+    def slowest(self):
+        """Which side limited the epoch (enum afz_side), and in words."""
+        words = ctypes.create_string_buffer(WHY_MAX)
+        return self._library.afz_loader_slowest(self._open(), words), words.value.decode("utf-8", "replace")
+
     def next(self):
-        """Arrays, a sentence if samples were left out, and whether it is a copy; None: the epoch is over."""
+        """None: the epoch is over."""
         batch = Batch()
         while self._library.afz_loader_wait(self._open(), PATIENCE_MS) == 0:
             pass  # between two of them Python sees to Ctrl-C
         if not check(self._library.afz_loader_next(self._open(), ctypes.byref(batch), self._why), self._why):
             return None
-        return self._arrays(batch), self._why.value.decode("utf-8", "replace"), batch.is_copy
+        return Given(self._arrays(batch), self._why.value.decode("utf-8", "replace"), batch.is_copy)
+
+    def shared(self):
+        """Where other processes find batches, and how many may be held before some are copies; of a loader that was opened so."""
+        shared = Shared()
+        check(self._library.afz_loader_shared(self._open(), ctypes.byref(shared)), self._why)
+        return shared
+
+    def is_ready(self):
+        """next() would not wait."""
+        return self._library.afz_loader_wait(self._open(), 0) == 1
 
     def _arrays(self, batch):
         """All fields lie in one piece, which all arrays refer to: when the last of them is gone, the lease ends."""
@@ -192,9 +248,6 @@ class Native:
         weakref.finalize(memory, self._library.afz_loader_release, self._loader, batch.lease).atexit = False
         return [self._numpy.ndarray((batch.count, *shape), dtype, memory, batch.data[i] - first)
                 for i, (_, dtype, shape, _) in enumerate(self.fields)]
-
-    def epoch(self):
-        return int.from_bytes(self.state()[EPOCH_AT:EPOCH_AT + 8], "little")
 
     def state(self):
         packed = ctypes.create_string_buffer(STATE_BYTES)
@@ -208,6 +261,16 @@ class Native:
 
     def begin(self, epoch):
         check(self._library.afz_loader_begin(self._open(), epoch, self._why), self._why)
+
+    def pin(self):
+        """Where all batches lie, and how many bytes: that memory stays where it is from now on."""
+        at, size = POINTER(), ctypes.c_uint64()
+        check(self._library.afz_loader_pin(self._open(), ctypes.byref(at), ctypes.byref(size)), self._why)
+        return at.value, size.value
+
+    def before_close(self, function, *arguments):
+        """Is called once nobody uses this loader any more, before its memory goes."""
+        self._open().before.append((function, *arguments))
 
     def ask(self, budget):
         return self._library.afz_loader_ask(self._open(), budget) == 0
