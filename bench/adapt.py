@@ -32,6 +32,7 @@ PATIENCE_S = 900  # for one run on a busy machine
 LATE = 124  # the status of one that took longer
 TIMES = 3
 ROUNDING = 2e-4  # of a loss, in float32 over some steps of Adam
+ROUNDING_GPU = 5e-4  # the same: convolutions take other ways there for other sizes. By hand in 4 parts, without us: 3.4e-4
 PROGRAMS = {"torch": "torch_cnn.py", "trainer": "trainer.py", "lightning": "lightning_cnn.py", "keras": "keras_cnn.py"}
 MODULES = {"torch": "torch", "trainer": "transformers", "lightning": "lightning", "keras": "tensorflow"}
 BATCH = {"torch": 2048, "trainer": 64, "lightning": 2048, "keras": 2048}
@@ -232,7 +233,7 @@ def row_of(name, rounds, budget, batch, gpu):
             "ended": [r[1].how() for r in rounds], "peak_bytes": max((r[1].peak or 0) for r in rounds),
             "attempts": max(r[1].attempts for r in rounds), "far": max((far(r[1].losses, r[0].losses) for r in rounds if r[1].losses), default=None),
             "vain": max((v[0] for v in vain if v[0] is not None), default=None), "ooms": max(v[1] for v in vain),
-            "at_once": held.told.get("micro_count"),
+            "at_once": held.told.get("micro_count"), "gpu": gpu,
             "cpu_times": spread([r[1].cpu_seconds / r[0].cpu_seconds for r in rounds if r[1].end]),
             "times": spread([r[1].seconds / r[0].seconds for r in rounds if r[1].end]),
             "cpu_seconds": statistics.median(r[0].cpu_seconds for r in rounds),
@@ -244,7 +245,7 @@ def met(row):
     most one step."""
     return [word for word, is_true in (
         ("does not finish", set(row["ended"]) == {"finished"} and row["held_steps"] == row["steps"]),
-        ("losses differ", row["far"] is None or row["far"] <= ROUNDING),
+        ("losses differ", row["far"] is None or row["far"] <= (ROUNDING_GPU if row["gpu"] else ROUNDING)),
         ("over its budget", row["peak_bytes"] <= row["budget_bytes"]),
         ("was started again", row["attempts"] == 1),
         ("repeats more than a step for each recovery", (row["vain"] or 0) <= max(1, row["ooms"])),
