@@ -24,8 +24,8 @@ struct afz_tar {
         int fd;
         uint64_t bytes, at;               /* of the file; of the next header */
         uint64_t window_at, window_bytes; /* what of the file is in memory */
-        bool is_passing;  /* what was looked at need not stay in the page cache */
-        uint64_t left_at; /* up to where it was given back */
+        bool is_passing;                  /* what was looked at need not stay in the page cache */
+        uint64_t left_at;                 /* up to where it was given back */
         uint8_t window[AFZ_TAR_WINDOW];
 };
 

@@ -14,9 +14,9 @@ void afz_keeper_room_unmap(struct afz_room *room); /* NULL is fine */
 /* What is left at a look, by where the ladder stands: to the middle between where it begins and
  * where it stops the job (a fast climb is stopped before the stop line, which would be too late),
  * or to where the job was and came back from (or rests), if that is higher. One that cannot make
- * its steps smaller and lives above act, or that was asked to save or to end, may go on to the stop line. The
- * machine must not run short by the job's own doing, either: swap_bytes is what its budget has of
- * swap. AFZ_ROOM_ALL where need is not known. Pure. */
+ * its steps smaller and lives above act, or that was asked to save or to end, may go on to the stop
+ * line. The machine must not run short by the job's own doing, either: swap_bytes is what its
+ * budget has of swap. AFZ_ROOM_ALL where need is not known. Pure. */
 uint64_t afz_keeper_room_left(const struct afz_ladder *ladder, const struct afz_pulse *pulse,
                               uint64_t swap_bytes);
 
