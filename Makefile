@@ -45,8 +45,8 @@ test-frameworks: ## get torch, tensorflow, keras, transformers and lightning (so
 	@tools/deps test
 	@tools/deps test-frameworks
 	@$(MAKE) --no-print-directory all
-	@tools/frameworks $(BUILD)/frameworks
-	@AFZ_FRAMEWORKS_PYTHON=$(abspath $(BUILD))/frameworks/bin/python tools/run_tests.py $(BUILD):frameworks
+	@tools/frameworks $(BUILD)-frameworks
+	@AFZ_FRAMEWORKS_PYTHON=$(abspath $(BUILD))-frameworks/bin/python tools/run_tests.py $(BUILD):frameworks
 
 .PHONY: test-vm
 test-vm: all ## check figures and holds on cgroup v2, PSI, systemd, swap and zram, in a small virtual machine (x86-64 Debian)

@@ -271,7 +271,7 @@ def installed(python, module):
 
 def find_python(build):
     """As the tests do: what is named, what `make test-frameworks` has made, or this one."""
-    made = build + "/frameworks/bin/python"
+    made = build + "-frameworks/bin/python"
     return os.environ.get("AFZ_FRAMEWORKS_PYTHON") or (made if os.path.exists(made) else sys.executable)
 
 

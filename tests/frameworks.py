@@ -3,7 +3,7 @@
     python = python_with("torch")          # a path, or None
     skip_without("torch", "lightning")     # the same, or the test ends as skipped and says why
 
-Looked at, in this order: AFZ_FRAMEWORKS_PYTHON in the environment; what `make test-frameworks` has made (build/frameworks); the
+Looked at, in this order: AFZ_FRAMEWORKS_PYTHON in the environment; what `make test-frameworks` has made (build-frameworks); the
 python3 of the machine. A framework counts as there when it is found; it is not imported for that.
 """
 import functools
@@ -18,7 +18,7 @@ SKIPPED = 77
 
 def candidates():
     yield os.environ.get("AFZ_FRAMEWORKS_PYTHON")
-    yield os.path.join(ROOT, "build", "frameworks", "bin", "python")
+    yield os.path.join(ROOT, "build-frameworks", "bin", "python")
     yield sys.executable
     yield "python3"
 
