@@ -118,9 +118,10 @@ static json_t *as_json(const struct afz_wish *wish, const struct afz_outcome *o,
                                                         "dtype", afz_zarr_type_name(field->dtype),
                                                         "shape", shape));
         }
+        json_t *target = json_string(wish->target); /* NULL: no UTF-8 */
         json_t *about = json_pack(
                 "{s:i, s:b, s:o, s:I, s:o, s:I, s:I, s:I, s:I}", "schema", 1, "dry_run",
-                wish->is_dry, "target", json_string(wish->target), "samples",
+                wish->is_dry, "target", target ? target : json_null(), "samples",
                 (json_int_t)o->layout.samples, "arrays", arrays, "chunk_samples",
                 (json_int_t)o->layout.chunk_samples, "shards", (json_int_t)o->layout.shards,
                 "plain_bytes", (json_int_t)o->plain_bytes, "most_bytes", (json_int_t)o->most_bytes);
@@ -207,8 +208,10 @@ static void catch_signals(void)
 {
         static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
         struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+        struct sigaction before;
         for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-                sigaction(signals[i], &action, NULL);
+                if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+                        sigaction(signals[i], &action, NULL); /* else: nohup, or a shell's & */
 }
 
 static void show(const struct afz_outcome *outcome, void *about)

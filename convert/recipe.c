@@ -1,5 +1,6 @@
 /* What is made of what. */
 #include <errno.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,25 @@ static json_t *path_text(const char *path)
         return value;
 }
 
+static int64_t written_ns(const struct stat *st)
+{
+        return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+/* When something was last put into it, or taken from it, or any folder in it. */
+static int64_t newest_ns(char *path, const struct stat *st)
+{
+        char *const paths[] = {path, NULL};
+        int64_t newest = written_ns(st);
+        FTS *all = S_ISDIR(st->st_mode) ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+        for (FTSENT *one; all && (one = fts_read(all));)
+                if (one->fts_info == FTS_D && written_ns(one->fts_statp) > newest)
+                        newest = written_ns(one->fts_statp);
+        if (all)
+                fts_close(all);
+        return newest;
+}
+
 /* Where it is, how large, and when it was last written. */
 static json_t *one_source(const char *path)
 {
@@ -35,7 +55,7 @@ static json_t *one_source(const char *path)
         if (real && stat(real, &st) == 0)
                 about = json_pack("{s:o, s:I, s:I}", "path", path_text(real), "bytes",
                                   (json_int_t)(S_ISREG(st.st_mode) ? st.st_size : 0), "written_ns",
-                                  (json_int_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+                                  (json_int_t)newest_ns(real, &st));
         free(real);
         return about;
 }

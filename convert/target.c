@@ -47,6 +47,15 @@ static bool has(int folder, const char *name)
 
 enum there { NOTHING, UNFINISHED, WHOLE, FOREIGN };
 
+static DIR *list(int folder)
+{
+        int fd = dup(folder);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        if (!dir && fd >= 0)
+                close(fd);
+        return dir;
+}
+
 /* ret_recipe: of what is ours. */
 static enum there look(int folder, json_t **ret_recipe, uint64_t *ret_done)
 {
@@ -66,8 +75,8 @@ static enum there look(int folder, json_t **ret_recipe, uint64_t *ret_done)
                 there = recipe ? WHOLE : FOREIGN;
                 *ret_recipe = json_incref(recipe);
         } else {
-                int fd = dup(folder);
-                DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+                DIR *dir = list(folder);
+                there = dir ? NOTHING : FOREIGN;
                 for (struct dirent *entry; dir && (entry = readdir(dir));)
                         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
                             strcmp(entry->d_name, AFZ_PART_NAME) != 0)
@@ -84,8 +93,7 @@ static enum there look(int folder, json_t **ret_recipe, uint64_t *ret_done)
 static void clear_array(int parent, const char *name)
 {
         int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int fd = folder < 0 ? -1 : dup(folder);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        DIR *dir = folder < 0 ? NULL : list(folder);
         for (struct dirent *entry; dir && (entry = readdir(dir));)
                 if (strncmp(entry->d_name, "c.", 2) == 0 ||
                     strcmp(entry->d_name, GROUP_NAME) == 0 ||
@@ -130,21 +138,36 @@ static int split(const char *path, char ret_parent[PATH_MAX], char ret_name[NAME
         return strcmp(ret_name, ".") == 0 || strcmp(ret_name, "..") == 0 ? -EINVAL : 0;
 }
 
-/* Whether the target is the source, or in it: then it would read itself. */
-static bool is_inside(const char *source, const char *parent, const char *name)
+/* Where it is or will be, whatever links lead there. NULL: no memory, or no such folder. */
+static char *real_target(const char *path, const char *parent, const char *name)
 {
-        char *in = realpath(source, NULL), *at = realpath(parent, NULL);
-        char full[PATH_MAX + NAME_MAX + 2] = "";
-        size_t length = in ? strlen(in) : 0;
-        bool is = false;
-        if (in && at) {
-                snprintf(full, sizeof full, "%s/%s", strcmp(at, "/") == 0 ? "" : at, name);
-                is = strncmp(full, in, length) == 0 &&
-                     (full[length] == '/' || full[length] == '\0');
-        }
-        free(in);
+        char *full = realpath(path, NULL), *at = full ? NULL : realpath(parent, NULL);
+        if (at && asprintf(&full, "%s/%s", strcmp(at, "/") == 0 ? "" : at, name) < 0)
+                full = NULL;
         free(at);
+        return full;
+}
+
+static bool is_in(const char *path, const char *folder)
+{
+        size_t length = strlen(folder);
+        return strncmp(path, folder, length) == 0 &&
+               (path[length] == '/' || path[length] == '\0' || folder[length - 1] == '/');
+}
+
+/* Whether one is the other, or in it: then it would read what it writes, or remove what it reads.
+ */
+static bool is_mixed(const char *source, const char *target)
+{
+        char *from = source ? realpath(source, NULL) : NULL;
+        bool is = from && target && (is_in(target, from) || is_in(from, target));
+        free(from);
         return is;
+}
+
+static void measure_room(const struct statvfs *disk, struct afz_outcome *outcome)
+{
+        outcome->free_bytes = (uint64_t)disk->f_bavail * disk->f_frsize;
 }
 
 enum afz_end afz_target_check(const struct afz_wish *wish, struct afz_outcome *outcome)
@@ -161,15 +184,17 @@ enum afz_end afz_target_check(const struct afz_wish *wish, struct afz_outcome *o
                 return afz_end_with(outcome, AFZ_END_BAD,
                                     "%.300s is a file; the copy is a folder: choose another name",
                                     wish->target);
-        if (is_inside(wish->source, parent, name) ||
-            (wish->labels && is_inside(wish->labels, parent, name)))
+        char *target = real_target(wish->target, parent, name);
+        bool is = is_mixed(wish->source, target) || is_mixed(wish->labels, target);
+        free(target);
+        if (is)
                 return afz_end_with(outcome, AFZ_END_BAD,
-                                    "%.300s is inside of what is to be copied: choose a place "
-                                    "outside of it",
+                                    "%.300s is inside of what is to be copied, or has it inside: "
+                                    "choose another place",
                                     wish->target);
         struct statvfs disk;
         if (statvfs(wish->target, &disk) == 0 || statvfs(parent, &disk) == 0)
-                outcome->free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+                measure_room(&disk, outcome);
         return AFZ_END_GOOD;
 }
 
@@ -272,20 +297,24 @@ static enum afz_end begin(const struct afz_wish *wish, struct afz_outcome *outco
 {
         const char *differs = afz_recipe_differs(old, target->recipe);
         bool is_same = there != NOTHING && !differs;
+        /* --force that was stopped goes on like any other. */
+        bool is_anew = wish->is_forced && there != NOTHING && !(is_same && there == UNFINISHED);
         int r = 0;
         if (there == FOREIGN || (there != NOTHING && differs && !wish->is_forced))
                 return refuse(wish, outcome, there, differs);
         if (there == NOTHING)
                 r = write_state(target, target->recipe, 0);
-        else if (wish->is_forced)
+        else if (is_anew)
                 r = begin_anew(target, old);
-        target->is_begun = there != WHOLE || wish->is_forced;
+        /* What could not be replaced, and what is done of a copy, stays if nothing comes of this.
+         */
+        target->is_begun = there == NOTHING || (is_anew && r == 0);
         if (r == 0)
                 r = open_arrays(target, wish, outcome);
         if (r < 0)
                 return afz_end_with(outcome, AFZ_END_OWN, "%.300s cannot be written: %s",
                                     wish->target, strerror(-r));
-        if (!is_same || wish->is_forced)
+        if (!is_same || is_anew)
                 return AFZ_END_GOOD;
         outcome->is_whole_already = there == WHOLE;
         target->done =
@@ -295,8 +324,10 @@ static enum afz_end begin(const struct afz_wish *wish, struct afz_outcome *outco
                 return afz_end_with(outcome, AFZ_END_BAD,
                                     "%.300s has lost a part of it; --force makes it anew",
                                     wish->target);
-        if (there != WHOLE)
+        if (there != WHOLE) {
+                target->is_begun = true;
                 hide(target);
+        }
         return AFZ_END_GOOD;
 }
 
@@ -319,6 +350,9 @@ enum afz_end afz_target_open(const struct afz_wish *wish, struct afz_outcome *ou
                 afz_target_close(&target);
                 return end;
         }
+        struct statvfs disk; /* what --force has replaced is free now */
+        if (fstatvfs(target.folder, &disk) == 0)
+                measure_room(&disk, outcome);
         *ret = target;
         return end;
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "order.h"
@@ -22,10 +21,32 @@ static uint64_t sum_of(const struct afz_chosen *c)
         return sum ? sum : 1;
 }
 
-static int by_number(const void *a, const void *b)
+static void swap(uint64_t *a, uint64_t *b)
 {
-        uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-        return (x > y) - (x < y);
+        uint64_t was = *a;
+        *a = *b;
+        *b = was;
+}
+
+static void sift(uint64_t *heap, uint64_t at, uint64_t count)
+{
+        for (uint64_t child; (child = 2 * at + 1) < count; at = child) {
+                child += child + 1 < count && heap[child] < heap[child + 1];
+                if (heap[at] >= heap[child])
+                        return;
+                swap(&heap[at], &heap[child]);
+        }
+}
+
+/* In its place: qsort() takes as much memory again, which nobody has counted. */
+static void sort(uint64_t *list, uint64_t count)
+{
+        for (uint64_t i = count / 2; i-- > 0;)
+                sift(list, i, count);
+        for (uint64_t n = count; n > 1;) {
+                swap(&list[0], &list[--n]);
+                sift(list, 0, n);
+        }
 }
 
 int afz_chosen_subset(struct afz_chosen *ret, uint64_t *list, const uint64_t *subset,
@@ -37,7 +58,7 @@ int afz_chosen_subset(struct afz_chosen *ret, uint64_t *list, const uint64_t *su
                         return -EINVAL;
                 }
         memcpy(list, subset, count * sizeof *list);
-        qsort(list, count, sizeof *list, by_number);
+        sort(list, count);
         *ret = (struct afz_chosen){.list = list, .count = count, .total = count, .draws = count};
         ret->sum = sum_of(ret);
         return 0;

@@ -11,6 +11,8 @@
 #include "format.h"
 #include "now.h"
 
+#define PAGE_BYTES UINT64_C(4096)
+
 enum {
         HEAD_BYTES = 512,        /* that a format is told by: a tar header is the longest */
         CHUNK_BYTES = 512 << 10, /* a disk reads no faster for being asked for more at once */
@@ -193,6 +195,14 @@ static int read_all(int fd, uint8_t *to, uint64_t bytes, uint64_t at, uint64_t *
         return 0;
 }
 
+/* To the page cache: whole pages, those at both ends with them, which others may read once more. */
+static void give_back(int fd, uint64_t at, uint64_t end)
+{
+        uint64_t from = at & ~(PAGE_BYTES - 1), to = (end + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+        if (to > from) /* 0 bytes would be all of the file */
+                (void)posix_fadvise(fd, (off_t)from, (off_t)(to - from), POSIX_FADV_DONTNEED);
+}
+
 int afz_dataset_read(int fd, void *to, uint64_t bytes, uint64_t at, struct afz_scratch *scratch)
 {
         uint64_t end, got = 0, began = afz_now_ns();
@@ -203,7 +213,7 @@ int afz_dataset_read(int fd, void *to, uint64_t bytes, uint64_t at, struct afz_s
                 (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
         int r = read_all(fd, to, bytes, at, &got);
         if (is_passing)
-                (void)posix_fadvise(fd, (off_t)at, (off_t)bytes, POSIX_FADV_DONTNEED);
+                give_back(fd, at, end);
         if (scratch) {
                 scratch->read_ns += afz_now_ns() - began;
                 scratch->read_bytes += got;

@@ -62,6 +62,7 @@ struct afz_dataset {
                                   too */
         uint64_t index_bytes;  /* taken at open */
         uint64_t disk_bytes;   /* its files, about; 0: not known, or it reads past the page cache */
+        bool is_passing;       /* which are too large to stay in the page cache */
         bool is_single;        /* samples are as well read one by one */
         void *own;             /* the format's */
         void *index;           /* what afz_index_take() gave */

@@ -45,9 +45,12 @@ static const char *say_bytes(uint64_t bytes, char ret[32])
 
 int afz_thread_start(pthread_t *ret, void *(*function)(void *), void *argument, const char *name)
 {
+        static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
         pthread_attr_t attributes;
         sigset_t all, before;
-        sigfillset(&all);
+        sigfillset(&all); /* but for what tells of a crash in the thread itself */
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+                sigdelset(&all, own[i]);
         pthread_attr_init(&attributes);
         pthread_attr_setstacksize(&attributes, STACK_BYTES);
         pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -283,6 +286,8 @@ static int make_arena(struct afz_loader *l, char *why)
         int r = bytes > afz_room_most_bytes()
                         ? -ENOMEM
                         : afz_arena_open(&l->arena, bytes, l->options.is_shared);
+        if (r < 0 && r != -ENOMEM)
+                return afz_why(why, r, "no memory that can be shared: %s", strerror(-r));
         if (r < 0)
                 return afz_why(why, r,
                                "the budget would take %s of memory, and so much is not free here",

@@ -149,6 +149,9 @@ int afz_loader_begin(struct afz_loader *l, uint64_t epoch, char ret_why[AFZ_WHY_
         ret_why[0] = '\0';
         if (afz_loader_is_forked(l, ret_why))
                 return -EPERM;
+        if (epoch > INT64_MAX) /* epochs are compared, so they must not begin anew at 0 */
+                return afz_why(ret_why, -EINVAL, "epoch %llu: they count from 0",
+                               (unsigned long long)epoch);
         struct afz_place place = l->place;
         if (place.epoch == epoch && place.first == 0 && place.offset == 0)
                 return 0; /* what is on its way is right */

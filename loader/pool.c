@@ -84,10 +84,12 @@ static bool is_wanted(const struct afz_loader *l, const struct afz_group *group,
                               : group->chosen[i].before < group->chosen[i + 1].before;
 }
 
-static void load_job(struct afz_loader *l, struct afz_worker *worker, const struct job *job,
-                     struct afz_group *bad)
+/* Returns how many samples. */
+static uint64_t load_job(struct afz_loader *l, struct afz_worker *worker, const struct job *job,
+                         struct afz_group *bad)
 {
         const struct afz_group *group = job->group;
+        uint64_t samples = 0;
         for (uint32_t i = job->from; i < job->to; i++) {
                 /* What is kept lies in the order of the data, and is read in it. */
                 uint64_t number = i;
@@ -102,7 +104,9 @@ static void load_job(struct afz_loader *l, struct afz_worker *worker, const stru
                         .count = afz_order_chunk_samples(&l->order, number),
                 };
                 load_chunk(l, worker, &chunk, bad);
+                samples += chunk.count;
         }
+        return samples;
 }
 
 /* ---- with it ---- */
@@ -156,10 +160,10 @@ void afz_pool_settle(struct afz_loader *l, uint64_t now_ns)
         l->settled_ns = now_ns;
 }
 
-static void count(struct afz_loader *l, struct afz_worker *worker, const struct job *job,
+static void count(struct afz_loader *l, struct afz_worker *worker, uint64_t samples,
                   uint64_t took_ns)
 {
-        uint64_t read_ns = 0, samples = (job->to - job->from) * l->order.chunk_samples;
+        uint64_t read_ns = 0;
         for (uint32_t i = 0; i < l->datasets; i++) {
                 read_ns += worker->scratch[i].read_ns;
                 l->sums.read_bytes += worker->scratch[i].read_bytes;
@@ -204,11 +208,11 @@ static void one(struct afz_loader *l, struct afz_worker *worker, const struct jo
 {
         struct afz_group bad = {.bad_sample = UINT64_MAX};
         uint64_t began = afz_now_ns(), waits = count_waits();
-        load_job(l, worker, job, &bad);
+        uint64_t samples = load_job(l, worker, job, &bad);
         uint64_t took = afz_now_ns() - began;
         waits = count_waits() - waits;
         pthread_mutex_lock(&l->lock);
-        count(l, worker, job, took);
+        count(l, worker, samples, took);
         look(l, waits);
         finish(l, job, &bad);
 }
@@ -265,6 +269,9 @@ static void *work(void *argument)
 
 int afz_pool_start(struct afz_loader *l)
 {
+        for (uint32_t d = 0; d < l->datasets; d++)
+                l->dataset[d].is_passing =
+                        l->options.ranks < 2 && afz_room_is_scarce(l->dataset[d].disk_bytes);
         for (uint32_t i = 0; i < l->plan.threads; i++) {
                 struct afz_worker *worker = &l->worker[i];
                 uint8_t *memory =
@@ -279,8 +286,7 @@ int afz_pool_start(struct afz_loader *l)
                                 .raw_bytes = l->raw_bytes,
                                 .decode = memory + l->raw_bytes,
                                 .decode_bytes = l->decode_bytes,
-                                .is_passing = l->options.ranks < 2 &&
-                                              afz_room_is_scarce(l->dataset[d].disk_bytes),
+                                .is_passing = l->dataset[d].is_passing,
                         };
                 int r = afz_thread_start(&worker->thread, work, worker, "afz-load");
                 if (r < 0) {

@@ -80,6 +80,7 @@ int afz_place_unpack(const uint8_t state[AFZ_LOADER_STATE_BYTES], struct afz_pla
         if (chunks == 0 || place.chunk_samples > UINT32_MAX || place.samples > INT64_MAX ||
             place.shuffle > AFZ_SHUFFLE_GLOBAL || place.first > chunks ||
             place.group > UINT32_MAX / 2 || place.group > chunks - place.first ||
+            place.epoch > INT64_MAX ||
             place.offset > (place.chosen ? place.draws : place.samples) ||
             place.draws > INT64_MAX || !place.chosen != !place.draws)
                 return -EBADMSG;

@@ -363,6 +363,38 @@ class Convert(unittest.TestCase):
         self.good(*command, "--force")
         self.assertEqual(tree(target), whole)
 
+    def unfinish(self, target, shards):
+        """What a kill before the descriptions leaves of a copy that is whole."""
+        with open(target + "/zarr.json", encoding="utf-8") as file:
+            recipe = json.load(file)["attributes"]["antifreeze_convert"]
+        for folder in "", *(array["name"] for array in recipe["arrays"]):
+            os.remove(os.path.join(target, folder, "zarr.json"))
+        put(os.path.join(target, STATE), json.dumps({"shards": shards, "recipe": recipe}).encode())
+
+    def test_what_is_done_stays(self):
+        source, target, labels = self.an_array(), self.path("t.zarr"), self.labels()
+        command = ["--labels", labels, "--chunk", "64K", "--shard", "128K", source, target]
+        self.good(*command)
+        whole = tree(target)
+        shards = sum(name.startswith("x/c.") for name in whole)
+        self.bad(125, "cannot be written", "--force", "--level", "5", *command,
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+        self.assertEqual(tree(target), whole)
+        self.unfinish(target, shards)
+        self.bad(125, "cannot be written: Too many open files", *command,
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5)))  # not one for each array
+        for force in [], ["--force"]:  # which was stopped: it is no other copy
+            self.assertGreater(json.loads(self.good("--json", *force, *command))["resumed_samples"], 0)
+            self.assertEqual(tree(target), whole)
+            self.unfinish(target, shards - 1)
+
+    def test_not_interrupted(self):
+        command, target, _, whole = self.slow()
+        process = self.start_and_wait(command, 2, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual((process.communicate(timeout=DEADLINE)[1], process.returncode), ("", 0))
+        self.assertEqual(tree(target), whole)
+
     # ---- no room ----
 
     def test_files_that_may_not_grow(self):
@@ -413,6 +445,10 @@ class Convert(unittest.TestCase):
         self.bad(2, "is inside of what is to be copied", self.path("photos"), self.path("photos"))
         self.assertEqual(list(tree(self.path("photos"))), ["a/1.png"])
         self.good(source, target)
+        os.symlink(target, self.path("link.zarr"))
+        for mixed in (target, self.path("link.zarr")), (target + "/x", target):
+            self.bad(2, "is inside of what is to be copied, or has it inside", "--force", "--level", "5", *mixed)
+        self.assertEqual(samples(target), samples(source))
         self.bad(2, "made with another --level; --force makes it anew", "--level", "5", source, target)
         self.bad(2, "made with another --chunk", "--chunk", "8K", source, target)
         self.bad(2, "made with other --labels", "--labels", self.labels(), source, target)

@@ -1,6 +1,7 @@
 /* convert: checks what is asked for and lets antifreeze-convert do it. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,7 +76,8 @@ static bool are_three(const char *text)
         int end = 0;
         return !text ||
                (sscanf(text, "%f,%f,%f%n", &number[0], &number[1], &number[2], &end) == 3 &&
-                text[end] == '\0');
+                text[end] == '\0' && isfinite(number[0]) && isfinite(number[1]) &&
+                isfinite(number[2]));
 }
 
 static int check(const struct convert_options *o)
