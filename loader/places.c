@@ -82,6 +82,15 @@ static int why_no_room(const struct afz_loader *l, const struct afz_place *place
                        (unsigned long long)(bytes >> 20) + 1);
 }
 
+/* Batches of this loader's that an epoch has before such a place: who left the state may have had
+ * larger ones, or more ranks. */
+static uint64_t batches_before(const struct afz_loader *l, uint64_t at)
+{
+        uint64_t all = (uint64_t)l->options.batch * l->options.ranks;
+        uint64_t left = afz_order_stream(&l->order) - at, is_rest = left % all >= l->options.ranks;
+        return afz_loader_batches(l) - left / all - (is_rest && !l->options.is_last_dropped);
+}
+
 /* All or nothing: on an error not a thing has changed. */
 static int go(struct afz_loader *l, struct afz_place place, char *why)
 {
@@ -97,6 +106,7 @@ static int go(struct afz_loader *l, struct afz_place place, char *why)
         struct afz_place settled = place;
         settle(l, &settled, &at);
         bool is_end = settled.first == l->order.chunks;
+        place.batches = batches_before(l, at);
         l->place = place;
         l->at_epoch = place.epoch;
         l->at = at;

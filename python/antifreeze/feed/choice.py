@@ -27,16 +27,19 @@ def part_of(subset, numpy, count_samples):
         if not 0 <= subset.start < subset.stop:
             raise ValueError(f"subset={subset!r}: from which sample on, and before which one it ends")
         return subset.start, subset.stop, None
-    return 0, 0, indices_of(numpy.asarray(subset), numpy)
+    array = numpy.asarray(subset)
+    if array.dtype.kind == "b":
+        if array.shape != (count_samples(),):
+            raise ValueError(f"subset: a mask of {len(array)}, and there are {count_samples()} samples")
+        array = numpy.flatnonzero(array)
+    return 0, 0, indices_of(array, numpy)
 
 
 def indices_of(array, numpy):
-    """Numbers of samples; of a mask, those where it is true."""
-    if array.dtype.kind == "b":
-        array = numpy.flatnonzero(array)
+    """Of samples. The array itself where it can be: a copy would be memory that nobody counts."""
     if array.ndim != 1 or array.dtype.kind not in "iu" or not len(array) or array.min() < 0:
         raise ValueError("subset: a slice, a range, (start, stop), a mask, or the numbers of samples, which count from 0")
-    return numpy.ascontiguousarray(array, numpy.uint64)
+    return numpy.ascontiguousarray(array, array.dtype if array.dtype.itemsize == 8 else numpy.uint64).view(numpy.uint64)
 
 
 def weights_of(weights, numpy):

@@ -13,6 +13,7 @@ been, with any number of threads and ranks.
 import gc
 import sys
 import weakref
+from _thread import allocate_lock
 from collections import namedtuple
 from time import monotonic_ns
 
@@ -63,7 +64,7 @@ class Loader:
             "details": details, "image": image}
         if source:
             self._options.update(source=source, format="arrow", details=None, threads=threads or source.threads)
-        self._options.update(choice.chosen(subset, weights, draws, self._count_samples))
+        self._choice = subset, weights, draws  # as it was given: lists made of it are not kept
         self._transform, self._workers = transform, workers
         self._open(self._said or sharing.found())
         self._loop = None  # the one that goes on: weak
@@ -83,7 +84,7 @@ class Loader:
 
     def _open(self, share):
         self.rank, self.ranks = share
-        options = {**self._options, "rank": self.rank, "ranks": self.ranks}
+        options = {**self._options, **choice.chosen(*self._choice, self._count_samples), "rank": self.rank, "ranks": self.ranks}
         if self._transform is None:
             self._native = native.Native(self._files, **options)
         else:
@@ -148,7 +149,11 @@ class Loader:
     def _next(self, loop, convert):
         if self._loop is None or self._loop() is not loop:
             raise RuntimeError("another loop has begun over this loader: one at a time goes through its data")
-        batch = self._feed.next()
+        try:
+            batch = self._feed.next()
+        except LoaderError:
+            self._is_at_start = self._is_resumed = False  # the place is behind what could not be read
+            raise
         if batch is None:
             self._teller.over()
             self._loop, self._is_at_start, self._is_resumed = None, True, False
@@ -238,20 +243,22 @@ class Loop:
     def __init__(self, loader, convert, batches):
         self._loader, self._convert, self._left = loader, convert, batches
         self._is_over = False
+        self._lock = allocate_lock()  # threads may go through it together: each batch is one's, and the end is the end for all
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        if self._is_over:  # and stays so
-            raise StopIteration
-        try:
-            batch = self._loader._next(self, self._convert)
-        except StopIteration:
-            self._is_over, self._left = True, 0
-            raise
-        self._left -= 1
-        return batch
+        with self._lock:
+            if self._is_over:  # and stays so
+                raise StopIteration
+            try:
+                batch = self._loader._next(self, self._convert)
+            except StopIteration:
+                self._is_over, self._left = True, 0
+                raise
+            self._left -= 1
+            return batch
 
     def __length_hint__(self):
         """Batches that are still to come."""
@@ -266,6 +273,9 @@ def stop_reading():
     worker = sys.modules.get("_antifreeze.feed.worker")
     if worker is not None and worker.is_reading:
         raise worker.Enough
+    if worker is not None and worker.is_coming_up:  # its own workers would come here, too, and so on without an end
+        raise LoaderError("a file that has the transform makes a Loader when it is imported, and workers import it: make the Loader in a "
+                          "function, or put the transform into a file of its own")
 
 
 def one_of(name, word, words):

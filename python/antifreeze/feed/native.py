@@ -136,6 +136,8 @@ def image_of(image):
     for name, value in (image or {}).items():
         if not any(name == field[0] for field in Image._fields_):
             raise ValueError(f"image={{{name!r}: ...}}: it has {', '.join(field[0] for field in Image._fields_)}")
+        if name in ("mean", "deviation") and (len(value) != 3 or not image.get("is_float")):
+            raise ValueError(f"image={{{name!r}: ...}}: three numbers, of red, green and blue, and only with \"is_float\": True")
         setattr(made, name, (ctypes.c_float * 3)(*value) if name in ("mean", "deviation") else value)
     return made
 
@@ -225,9 +227,14 @@ class Native:
         batch = Batch()
         while self._library.afz_loader_wait(self._open(), PATIENCE_MS) == 0:
             pass  # between two of them Python sees to Ctrl-C
-        if not check(self._library.afz_loader_next(self._open(), ctypes.byref(batch), self._why), self._why):
-            return None
-        return Given(self._arrays(batch), self._why.value.decode("utf-8", "replace"), batch.is_copy)
+        try:
+            if not check(self._library.afz_loader_next(self._open(), ctypes.byref(batch), self._why), self._why):
+                return None
+            return Given(self._arrays(batch), self._why.value.decode("utf-8", "replace"), batch.is_copy)
+        except BaseException:  # Ctrl-C, before anybody has it
+            if batch.lease:
+                self._library.afz_loader_release(self._loader, batch.lease)
+            raise
 
     def shared(self):
         """Where other processes find batches, and how many may be held before some are copies; of a loader that was opened so."""

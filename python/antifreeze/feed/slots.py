@@ -13,7 +13,7 @@ PAGE = mmap.PAGESIZE
 
 class Slots:
     def __init__(self, count, layout):
-        self._layout, self.bytes = layout, count * layout.bytes
+        self._layout, self._count, self.bytes = layout, count, count * layout.bytes
         self.fd = os.memfd_create("antifreeze-slots", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         weakref.finalize(self, os.close, self.fd).atexit = False
         os.ftruncate(self.fd, self.bytes)
@@ -21,9 +21,13 @@ class Slots:
         self.memory = mmap.mmap(self.fd, self.bytes)
         for at in range(0, self.bytes, PAGE):  # all of it is taken now, so that no later moment has to be feared
             self.memory[at] = 0
-        self.free = list(range(count))
         self.leases_most = min(count - 1, LEASES_MOST)  # one is left for the next batch
         self._leased, self._copied = set(), set()
+        self.take_back()
+
+    def take_back(self):
+        """All that nobody has."""
+        self.free = [slot for slot in range(self._count) if slot not in self._leased]
 
     @property
     def held(self):

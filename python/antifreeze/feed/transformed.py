@@ -210,12 +210,15 @@ class InWorkers(Source):
     def __init__(self, source, call, layout, slots, pool):
         super().__init__(source, call, layout, slots.bytes, pool.count)
         self._slots, self._pool, self._pid = slots, pool, os.getpid()
-        shared = source.shared()
-        pool.map(source.fields, (shared.fd, shared.bytes), (slots.fd, slots.bytes), layout)
+        self._map()
         self._line, self._numbers = deque(), 0  # entries that were asked for, in order; and how many ever
         self._asked = {}  # those that workers have, by their number
         self._state = source.state()
         self._broken = None  # the error that was the end of it
+
+    def _map(self):
+        shared = self._native.shared()
+        self._pool.map(self._native.fields, (shared.fd, shared.bytes), (self._slots.fd, self._slots.bytes), self._layout)
 
     @property
     def held(self):
@@ -275,6 +278,16 @@ class InWorkers(Source):
             if self._figures:
                 self._figures.transform_ns += took_ns
 
+    def _mend(self):
+        """After Ctrl-C: other workers go on behind what was given."""
+        self._pool = self._pool.again()
+        self._map()
+        self._line.clear()
+        self._asked.clear()
+        self._slots.take_back()
+        self._native.seek(self._state)
+        self._pool.is_torn = False
+
     def _mourn(self, error):
         """All ends with a worker: this, and whatever is asked for later."""
         entry = self._asked.get(error.number)
@@ -310,13 +323,16 @@ class InWorkers(Source):
         if self._broken:
             raise self._broken
         left_out = []
-        try:
-            while True:
+        while True:
+            try:
+                if self._pool.is_torn:
+                    self._mend()
                 given = self._take(left_out)
                 if given is not self:
                     return given
-        except Ended as error:
-            raise self._mourn(error) from None
+            except Ended as error:
+                if not self._pool.is_torn:
+                    raise self._mourn(error) from None
 
     def _take(self, left_out):
         """The next of the line; self: it was left out."""
@@ -367,10 +383,13 @@ class InWorkers(Source):
     def _drop(self):
         """What is on its way is not wanted any more."""
         try:
-            while self._asked:
+            while self._asked and not self._pool.is_torn:
                 self._hear()
         except Ended as error:
-            raise self._mourn(error) from None
+            if not self._pool.is_torn:
+                raise self._mourn(error) from None
+        if self._pool.is_torn:
+            self._mend()
         for entry in self._line:
             if entry.slot is not None:
                 self._slots.free.append(entry.slot)

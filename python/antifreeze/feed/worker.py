@@ -17,6 +17,7 @@ from time import monotonic_ns
 
 PR_SET_PDEATHSIG = 1
 
+is_coming_up = True  # this worker: it is not ready yet
 is_reading = False  # the program's own file: a Loader that is made there now is the one this worker is for
 
 
@@ -26,6 +27,7 @@ class Enough(BaseException):
 
 def main(fd, parent):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which then ends this
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it had gone before
         os._exit(1)
@@ -43,12 +45,14 @@ def main(fd, parent):
 
 
 def serve(connection):
+    global is_coming_up
     begin = connection.recv()
     try:
         worker = Worker(begin, load(begin))
     except BaseException:
         connection.send(("failed", traceback.format_exc()))
         return
+    is_coming_up = False
     connection.send(("ready",))
     while True:
         verb, *rest = connection.recv()

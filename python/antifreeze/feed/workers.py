@@ -18,7 +18,9 @@ from .native import LoaderError
 
 BOOT = ("import sys; sys.path[:] = [p for p in sys.path if p]; m = type(sys)('_antifreeze'); m.__path__ = [sys.argv[1]]; "
         "sys.modules.setdefault('_antifreeze', m); from _antifreeze.feed.worker import main; main(*map(int, sys.argv[2:]))")
+MAIN = b"__main__", b"__mp_main__"  # the program's own file; the second where multiprocessing has spawned this process
 GRACE_S = 1  # for workers that have a batch in hand when they are to end
+NOT_THEIRS = ("MASTER_ADDR", "MASTER_PORT")  # a worker that reads `init_process_group()` would meet other ranks in the program's place
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # each; the other cores are other workers'
 
 
@@ -33,9 +35,13 @@ class Ended(LoaderError):
 
 
 class Workers:
+    is_torn = False  # Ctrl-C came while one was spoken to, and nobody knows what was said
+
     def __init__(self, count, transform, as_):
+        self._own = count, transform, as_
         begin = {"transform": pickled(transform), "as_": as_, "path": sys.path, "argv": sys.argv}
-        begin["main"] = main_of(transform) if b"__main__" in begin["transform"] else None
+        is_of_main = any(name in begin["transform"] for name in MAIN)
+        begin["main"] = main_of(transform) if is_of_main else None
         self.count = count
         self._asked = [[] for _ in range(count)]  # numbers of the batches that each has, the oldest first
         keeper = Keeper(count)
@@ -48,8 +54,16 @@ class Workers:
         for worker in range(self.count):
             said = self._hear(worker)
             if said[0] != "ready":
-                raise LoaderError("a worker could not get at the transform; it has to be found by who imports its file, above any Loader:\n"
-                                  + said[1])
+                raise LoaderError("a worker could not get at the transform; it has to be found by who imports its file, above any Loader, "
+                                  'and what is the program\'s alone belongs under `if __name__ == "__main__":`\n' + said[1])
+
+    def again(self):
+        """As many others, in their place."""
+        self.close()
+        made = Workers(*self._own)
+        made.is_torn = True  # until they are up
+        made.come_up()
+        return made
 
     def map(self, fields, batches, slots, layout):
         """batches, slots: descriptor and size of each; slots None: there are none yet."""
@@ -69,6 +83,7 @@ class Workers:
         """Those that are there, at least one if there is no timeout: (number of the batch, what came of it, ...)."""
         busy = [connection for connection, asked in zip(self.connections, self._asked) if asked]
         if not busy:  # else it would be waited for for ever
+            self.is_torn = True
             raise Ended("what it had done was lost when the program was interrupted")
         for connection in wait(busy, timeout_s):
             worker = self.connections.index(connection)
@@ -79,12 +94,18 @@ class Workers:
             self.connections[worker].send(what)
         except OSError:
             self._mourn(worker, number)
+        except BaseException:
+            self.is_torn = True
+            raise
 
     def _hear(self, worker, number=None):
         try:
             return self.connections[worker].recv()
         except (EOFError, OSError):
             self._mourn(worker, number)
+        except BaseException:
+            self.is_torn = True
+            raise
 
     def _mourn(self, worker, number):
         raise Ended(how_it_ended(self.processes[worker]), number) from None
@@ -109,6 +130,7 @@ class Keeper(threading.Thread):
             raise LoaderError(f"no worker could be started: {self._error}")
 
     def run(self):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of workers, too, until they pass over it
         try:
             for _ in range(self._count):
                 self.start_one()
@@ -122,9 +144,10 @@ class Keeper(threading.Thread):
         with theirs:
             self.connections.append(Connection(ours.detach()))
             package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+            surroundings = {name: value for name, value in os.environ.items() if name not in NOT_THEIRS}
             self.processes.append(subprocess.Popen(
                 [sys.executable, *subprocess._args_from_interpreter_flags(), "-c", BOOT, package, str(theirs.fileno()), str(os.getpid())],
-                stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env={**dict.fromkeys(ONE_THREAD, "1"), **os.environ}))
+                stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env={**dict.fromkeys(ONE_THREAD, "1"), **surroundings}))
 
 
 def end(pid, keeper):
