@@ -12,6 +12,7 @@ import gc
 import os
 import subprocess
 import tempfile
+import threading
 import unittest
 import warnings
 
@@ -115,6 +116,28 @@ class Loops(Case):
         self.assertEqual(len(loader), BATCHES)
 
     @needs("tqdm")
+    def test_threads_share_a_loop(self):
+        loader = self.loader()
+        for _ in range(3):
+            loop, seen = iter(loader), []
+            threads = [threading.Thread(target=lambda: seen.extend(int(i) for _, y in loop for i in y)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(sorted(seen), list(range(SAMPLES)))
+
+    def test_state_of_larger_batches(self):
+        """What is done is counted in the batches of who goes on."""
+        half = self.loader(batch=64)
+        for _, _ in zip(range(20), half):
+            pass
+        state = half.state_dict()
+        loader = self.loader(batch=32)
+        loader.load_state_dict(state)
+        self.assertEqual((loader.progress.done, loader.progress.batches), (40, BATCHES))
+        self.assertEqual(len(self.labels(loader)), SAMPLES - 20 * 64)
+
     def test_tqdm(self):
         import io
 
@@ -183,6 +206,10 @@ class Loops(Case):
         self.assertEqual(sorted(done + self.labels(then)), several.tolist())
         with self.assertRaises(antifreeze.LoaderError):
             self.loader(subset=several + 1).load_state_dict(first.state_dict())
+
+    def test_mask_of_something_else(self):
+        with self.assertRaisesRegex(ValueError, f"a mask of 100, and there are {SAMPLES} samples"):
+            self.loader(subset=numpy.ones(100, bool))
 
     def test_weights(self):
         weights = numpy.zeros(SAMPLES)

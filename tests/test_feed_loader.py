@@ -7,6 +7,7 @@ usage: test_feed_loader.py PYTHON_FOLDER LIBRARY [TEST...]
 LIBRARY: libantifreeze-loader.so. Needs NumPy and torch.
 """
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import unittest
 import warnings
+import zlib
 
 from frameworks import skip_without
 
@@ -233,6 +235,22 @@ class Feed(unittest.TestCase):
         with self.assertWarnsRegex(RuntimeWarning, "were left out"):
             self.assertEqual(sorted(self.labels(loader)), list(range(4000)))
         self.assertEqual(loader.times().skipped, SAMPLES - 4000)
+
+    def test_first_batch_cannot_be_read(self):
+        """The next loop begins anew, and does not go on behind it as if it had been given."""
+        folder = FOLDER + "/bad.zarr"
+        os.makedirs(folder)
+        with open(folder + "/.zarray", "w", encoding="ascii") as file:
+            json.dump({"zarr_format": 2, "shape": [1000], "chunks": [100], "dtype": "<i8", "compressor": {"id": "zlib", "level": 1},
+                       "fill_value": 0, "order": "C", "filters": None}, file)
+        for n in range(10):
+            with open(f"{folder}/{n}", "wb") as file:
+                file.write(zlib.compress(numpy.arange(100 * n, 100 * n + 100, dtype="<i8").tobytes()) if n else b"rubbish")
+        loader = antifreeze.Loader(folder, batch=50, budget="1M", shuffle="none", as_="numpy")
+        for _ in range(4):
+            with self.assertRaisesRegex(antifreeze.LoaderError, "bad.zarr"):
+                for _ in loader:
+                    pass
 
     def test_fork(self):
         loader = self.loader(as_="numpy")

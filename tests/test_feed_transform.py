@@ -382,6 +382,16 @@ class Transform(unittest.TestCase):
 
     # ---- what goes wrong ----
 
+    def test_a_file_that_makes_a_loader(self):
+        """Workers import it for the transform: theirs would import it, too, and so on."""
+        with open(FOLDER + "/mydata.py", "w", encoding="utf-8") as file:
+            file.write(f"import antifreeze\ndef augment(x, y): return x, y\n"
+                       f"loader = antifreeze.Loader({X!r}, labels={Y!r}, batch=32, budget='4M', as_='numpy', transform=augment)\n")
+        r = subprocess.run([sys.executable, "-B", "-c", "import sys; sys.path[:0] = sys.argv[1:]; import mydata", PYTHON, FOLDER],
+                           capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
+        self.assertNotEqual(r.returncode, 0)
+        self.assertIn("make the Loader in a function", r.stderr)
+
     def test_interrupted(self):
         loader = self.loader(transforms.slow, 1)
         loop = iter(loader)
