@@ -2,7 +2,7 @@
 programs of their own.
 
     import feed_case
-    feed_case.begin(__doc__)     # takes PYTHON_FOLDER LIBRARY from the command line; comes back in an interpreter with NumPy and torch
+    feed_case.begin(__doc__)     # or enter(), where the samples are others
     import antifreeze
 """
 import atexit
@@ -25,18 +25,24 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = FOLDER = X = Y = None
 
 
-def begin(doc):
-    """X: each sample a row that counts from its number on; Y: the numbers."""
-    global PYTHON, FOLDER, X, Y
+def enter(doc, *modules):
+    """Takes PYTHON_FOLDER LIBRARY from the command line and comes back in an interpreter that has the modules. Returns the folder."""
     if len(sys.argv) < 3:
         sys.exit(doc)
-    python = skip_without("numpy", "torch")
+    python = skip_without(*modules)
     if os.environ.get("AFZ_FEED_INSIDE") != python:
         os.environ["AFZ_FEED_INSIDE"] = python
         os.execv(python, [python, "-B", *sys.argv])
     os.environ["ANTIFREEZE_LOADER"] = os.path.abspath(sys.argv.pop(2))
-    PYTHON = os.path.abspath(sys.argv.pop(1))
-    sys.path.insert(0, PYTHON)
+    folder = os.path.abspath(sys.argv.pop(1))
+    sys.path.insert(0, folder)
+    return folder
+
+
+def begin(doc):
+    """X: each sample a row that counts from its number on; Y: the numbers."""
+    global PYTHON, FOLDER, X, Y
+    PYTHON = enter(doc, "numpy", "torch")
     import numpy
     FOLDER = tempfile.mkdtemp()
     pid = os.getpid()

@@ -17,7 +17,7 @@ import unittest
 import warnings
 import zlib
 
-from frameworks import skip_without
+import feed_case
 
 SAMPLES, WIDTH = 5003, 64
 KILLS = int(os.environ.get("KILLS", 10))
@@ -312,15 +312,7 @@ def batches_in(folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    python = skip_without("numpy", "torch")
-    if os.environ.get("AFZ_FEED_INSIDE") != python:
-        os.environ["AFZ_FEED_INSIDE"] = python
-        os.execv(python, [python, "-B", *sys.argv])
-    os.environ["ANTIFREEZE_LOADER"] = os.path.abspath(sys.argv.pop(2))
-    PYTHON = os.path.abspath(sys.argv.pop(1))
-    sys.path.insert(0, PYTHON)
+    PYTHON = feed_case.enter(__doc__, "numpy", "torch")
     import numpy
     import torch
 

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 import warnings
 
-from frameworks import skip_without
+import feed_case
 
 ROWS, GROUP = 50_003, 5000
 SMALL = "2M"  # too little for all of it
@@ -415,15 +415,7 @@ class Parquet(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    python = skip_without("numpy", "pyarrow")
-    if os.environ.get("AFZ_FEED_INSIDE") != python:
-        os.environ["AFZ_FEED_INSIDE"] = python
-        os.execv(python, [python, "-B", *sys.argv])
-    os.environ["ANTIFREEZE_LOADER"] = os.path.abspath(sys.argv.pop(2))
-    PYTHON = os.path.abspath(sys.argv.pop(1))
-    sys.path.insert(0, PYTHON)
+    PYTHON = feed_case.enter(__doc__, "numpy", "pyarrow")
     import numpy
     import pyarrow
     from pyarrow import parquet

@@ -19,7 +19,7 @@ import time
 import unittest
 import warnings
 
-from frameworks import skip_without
+import feed_case
 
 SAMPLES, WIDTH, BATCH = 1003, 64, 32
 BATCHES = -(-SAMPLES // BATCH)
@@ -622,15 +622,7 @@ def wait_until(condition):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    python = skip_without("numpy")
-    if os.environ.get("AFZ_FEED_INSIDE") != python:
-        os.environ["AFZ_FEED_INSIDE"] = python
-        os.execv(python, [python, "-B", *sys.argv])
-    os.environ["ANTIFREEZE_LOADER"] = os.path.abspath(sys.argv.pop(2))
-    PYTHON = os.path.abspath(sys.argv.pop(1))
-    sys.path.insert(0, PYTHON)
+    PYTHON = feed_case.enter(__doc__, "numpy")
     import numpy
 
     import antifreeze
