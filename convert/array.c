@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "crc32c.h"
+#include "out.h"
 #include "zarr_meta.h"
 
 enum { ENTRY_BYTES = 16, SUM_BYTES = 4 };
@@ -18,20 +19,6 @@ enum { ENTRY_BYTES = 16, SUM_BYTES = 4 };
 uint64_t afz_array_index_bytes(const struct afz_layout *layout)
 {
         return layout->shard_chunks * ENTRY_BYTES + SUM_BYTES;
-}
-
-static int write_all(int fd, const void *from, uint64_t bytes)
-{
-        const uint8_t *at = from;
-        while (bytes > 0) {
-                ssize_t n = write(fd, at, bytes);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-                at += n, bytes -= (uint64_t)n;
-        }
-        return 0;
 }
 
 /* Its bytes on the disk, and then under that name. Closes fd. The name itself may be lost when the
@@ -61,9 +48,9 @@ int afz_file_replace(int folder, const char *name, const char *text)
         int fd = open_part(folder);
         if (fd < 0)
                 return fd;
-        int r = write_all(fd, text, strlen(text));
+        int r = afz_write_all(fd, text, strlen(text));
         if (r == 0)
-                r = write_all(fd, "\n", 1);
+                r = afz_write_all(fd, "\n", 1);
         if (r == 0)
                 return keep_as(folder, fd, name);
         close(fd);
@@ -109,7 +96,7 @@ int afz_array_put(struct afz_array *array, const uint8_t *packed, uint64_t bytes
                         return array->fd;
                 array->at = array->chunks = 0;
         }
-        int r = write_all(array->fd, packed, bytes);
+        int r = afz_write_all(array->fd, packed, bytes);
         if (r < 0)
                 return r;
         /* On its way to the disk at once: so the machine's memory does not fill with what waits to
@@ -140,7 +127,7 @@ int afz_array_end_shard(struct afz_array *array, uint64_t shard)
                 array->index[i] = UINT64_MAX; /* behind the array's end: not there */
         uint32_t sum = htole32(afz_crc32c(index, bytes));
         memcpy(index + bytes, &sum, sizeof sum);
-        int r = write_all(fd, index, bytes + sizeof sum);
+        int r = afz_write_all(fd, index, bytes + sizeof sum);
         if (r < 0)
                 return r;
         array->fd = -1;

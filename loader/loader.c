@@ -59,8 +59,8 @@ int afz_thread_start(pthread_t *ret, void *(*function)(void *), void *argument, 
         pthread_attr_destroy(&attributes);
         if (r == 0) {
                 pthread_setname_np(*ret, name);
-                /* Waking up, they do not take the core from the program, which is about to wait for
-                 * nobody: next() was seen to last 5 ms instead of 0.5 where cores are few. */
+                /* So that one that wakes up does not take the core from the program: next() was
+                 * seen to last 5 ms instead of 0.5 where cores are few. */
                 pthread_setschedparam(*ret, SCHED_BATCH, &(struct sched_param){0});
         }
         return -r;

@@ -7,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-int afz_write_all(int fd, const char *p, size_t n)
+int afz_write_all(int fd, const void *from, size_t n)
 {
+        const char *p = from;
         while (n > 0) {
                 ssize_t w = write(fd, p, n);
                 if (w < 0 && errno == EINTR)

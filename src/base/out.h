@@ -56,6 +56,6 @@ int afz_out_flush(struct afz_out *out);
 
 /* write() until all of it is written: also after a signal, and where another program has made our
  * terminal or pipe non-blocking. */
-int afz_write_all(int fd, const char *p, size_t n);
+int afz_write_all(int fd, const void *from, size_t n);
 
 #endif

@@ -196,7 +196,7 @@ static int make_page(struct making *m, const struct afz_run_home *home)
                 r = -errno;
         /* Written, not only made long: a full tmpfs says so now, and not as SIGBUS in the tick. */
         if (r == 0)
-                r = afz_write_all(run->page_fd, (const char *)&m->page, sizeof m->page);
+                r = afz_write_all(run->page_fd, &m->page, sizeof m->page);
         if (r == 0) {
                 run->page = mmap(NULL, sizeof m->page, PROT_READ | PROT_WRITE, MAP_SHARED,
                                  run->page_fd, 0);

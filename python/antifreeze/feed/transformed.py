@@ -6,7 +6,7 @@ from collections import deque
 from math import prod
 from time import monotonic_ns
 
-from . import apply, native
+from . import apply, native, stall
 from .workers import Ended
 
 EACH_AHEAD = 2  # batches that a worker has: the one it works on, and one to go on with while the program does not look
@@ -14,7 +14,7 @@ POLL_S = .002  # between two looks whether the loader has a batch, while workers
 PLACE_AT, PLACE_END = 56, 88  # of a state: chunk, group, offset and batches, which are 0 where an epoch begins
 SKIP = 1  # AFZ_ERROR_SKIP
 WAITED = .1  # share of an epoch in which the program waits for batches: with less, nothing is gained by a transform that is faster
-CONSUMER, TRANSFORM = 1, 6  # of stall.SIDES
+CONSUMER, TRANSFORM = map(stall.SIDES.index, ("consumer", "transform"))
 
 
 class Call:

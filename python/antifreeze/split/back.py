@@ -129,8 +129,10 @@ class Part:
         """A setting of the model may be another one by now: then its gradients would be those of something else."""
         is_mixed = any(is_on for _, is_on, _ in self.casts)
         for then, now in zip(self.rows or (), outputs):
-            if then is not None and float((lengths(now) - then[start:stop]).norm()) > \
-                    proof.tolerance(self.weights, is_mixed) * float(then[start:stop].norm()):
+            if then is None:
+                continue
+            then = then[start:stop]
+            if (lengths(now) - then).norm() > proof.tolerance(self.weights, is_mixed) * then.norm():  # a GPU is waited for once
                 raise RuntimeError(OTHER)
 
     def is_tried_again(self, error, size):
