@@ -220,6 +220,11 @@ class Feed(unittest.TestCase):
                 self.loader(**options)
         with self.assertRaisesRegex(antifreeze.LoaderError, "No such file"):
             antifreeze.Loader("/nowhere.npy", batch=1)
+        with self.assertRaisesRegex(TypeError, "name of a file"), open(X, "rb") as file:
+            antifreeze.Loader(file, batch=1)
+        if not torch.cuda.is_available():
+            with self.assertRaisesRegex(RuntimeError, "no GPU here"):
+                next(iter(self.loader(device="cuda")))
         loader = self.loader()
         loader.close()
         with self.assertRaisesRegex(antifreeze.LoaderError, "closed"):

@@ -80,6 +80,8 @@ class Sender:
     def send(self, arrays):
         """Starts to copy: tensors, and the event that tells when they are there."""
         if self._stream is None:
+            if not self._cuda.is_available():
+                raise RuntimeError(f'device="{self._device}": torch finds no GPU here; without device= batches stay in memory')
             self._stream = self._cuda.Stream(self._device)
             pin(self._cuda, self._memory, self._reads)
         with self._cuda.stream(self._stream):

@@ -54,6 +54,8 @@ class Loader:
                  on_error="raise", threads=0, rank=None, ranks=None, columns=None, subset=None, weights=None, draws=0, format=None,
                  details=None, image=None, transform=None, workers=1):
         stop_reading()
+        if hasattr(paths, "read"):
+            raise TypeError("paths: the name of a file, and not an open one")
         self.batch, self.drop_last = int(batch), bool(drop_last)
         self._as, self._device = handover.asked(as_, device)
         self._files, source = parquet.open_source(paths, labels, columns, format, details)
