@@ -16,6 +16,7 @@ arrays    cold, shuffled, npy: Antifreeze, a global shuffle over mmap, windows o
 zarr      the same from Zarr, with Dask and with zarr-python
 pictures  JPEGs, a random part of each to 224 x 224, by seconds and by processor seconds
 cached    data that fit into memory
+workers   data that fit into memory and a transform in NumPy, by the number of its workers: 0, 1, 2, 4, ... cores
 memory    what a loader takes beyond the program without one, at budgets of 64 MiB, 256 MiB and 1 GiB
 waits     how long next() takes where the training is the slower side
 epochs    memory over 50 epochs
@@ -39,7 +40,7 @@ import time
 
 import adapt
 import feed_held
-from feed_loaders import ACCURACY, ARRAYS, CACHED, COPIES, MODULES, OURS, PICTURES, ZARR
+from feed_loaders import ACCURACY, ARRAYS, CACHED, COPIES, MODULES, OURS, PICTURES, ZARR, Row
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MIB = 1 << 20
@@ -255,6 +256,27 @@ def cached(bench):
     versus(bench, "cached", rows, 1.0, lambda row: True)
 
 
+def workers(bench):
+    """How a transform's rate grows with its workers."""
+    samples = samples_in(bench.args.data + "/cached.npy")
+    cores = len(os.sched_getaffinity(0))
+    counts = sorted({0, 1, cores} | {1 << n for n in range(cores.bit_length())})
+    table = [Row(how, count, f"{name}, {count} worker{'s' * (count != 1)}", module, "")
+             for how, name, module in (("ours_smoothed", "**antifreeze.Loader**", None), ("torch_smoothed", "torch DataLoader, data in memory", "torch"))
+             for count in counts]
+    rows, _ = in_turns(bench, table, "npy", (), file="cached", samples=samples, budget=samples * SAMPLE_BYTES + 128 * MIB, is_kept=False)
+    title(f"A transform of some milliseconds of NumPy a batch, by its workers, on {cores} cores",
+          "loader", "samples a second", "times the rate of 1 worker", "samples a processor second", "memory of its processes, MiB", "")
+    one = {row.how: middle(rounds, "rate") for row, rounds in rows.items() if row.workers == 1}
+    for row, rounds in rows.items():
+        rate, base = middle(rounds, "rate"), one.get(row.how)
+        times = f"{rate / base:.2f}" if rate and base else ""
+        ended = ", ".join(sorted({found["ended"] for found in rounds} - {"finished"}))
+        most = max((found["peak"] or 0) for found in rounds) / MIB
+        print(f"| {row.name} | {spread(rounds, 'rate')} | {times} | {spread(rounds, 'per_cpu')} | {most:,.0f} | {ended} |", flush=True)
+    bench.keep("workers", kept(rows))
+
+
 # ---- promises ----
 
 FILES = {"npy": "x.npy", "zarr": "x.zarr", "tar": "pictures.tar"}
@@ -360,7 +382,7 @@ def accuracy(bench):
     bench.keep("accuracy", found)
 
 
-SECTIONS = {"arrays": arrays, "zarr": zarr, "pictures": pictures, "cached": cached, "memory": memory, "waits": waits, "epochs": epochs,
+SECTIONS = {"arrays": arrays, "zarr": zarr, "pictures": pictures, "cached": cached, "workers": workers, "memory": memory, "waits": waits, "epochs": epochs,
             "kills": kills, "accuracy": accuracy}
 
 

@@ -12,12 +12,17 @@
 
 enum { HUGE_BYTES = 2 << 20 };
 
-static void touch(struct afz_arena *arena)
+/* Only what the kernel does not know is done by hand: where it says that there is no page to be
+ * had, to touch one would be a signal. */
+static int touch(struct afz_arena *arena)
 {
         if (madvise(arena->at, arena->bytes, MADV_POPULATE_WRITE) == 0)
-                return;
+                return 0;
+        if (errno != EINVAL)
+                return -ENOMEM;
         for (uint64_t i = 0; i < arena->bytes; i += AFZ_ARENA_PAGE)
                 ((volatile uint8_t *)arena->at)[i] = 0;
+        return 0;
 }
 
 /* Sealed in its size: memory that somebody could cut off would be the end of who reads it. */
@@ -58,9 +63,12 @@ int afz_arena_open(struct afz_arena *ret, uint64_t bytes, bool is_shared)
         }
         if (arena.bytes >= HUGE_BYTES) /* or rows all over it would cost a page table walk each */
                 (void)madvise(arena.at, arena.bytes, MADV_HUGEPAGE);
-        touch(&arena);
-        *ret = arena;
-        return 0;
+        int r = touch(&arena);
+        if (r < 0)
+                afz_arena_close(&arena);
+        else
+                *ret = arena;
+        return r;
 }
 
 void afz_arena_close(struct afz_arena *arena)

@@ -366,6 +366,7 @@ static int arrow_load(struct afz_dataset *dataset, const struct afz_load *load,
 
 const struct afz_format afz_format_arrow = {
         .name = "arrow",
+        .said = "parquet",
         .about = "what the program reads itself: Parquet by pyarrow",
         .is_it = is_parquet,
         .open = arrow_open,

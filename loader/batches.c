@@ -119,35 +119,69 @@ static void begin_wait(struct afz_loader *l, uint64_t now)
         }
 }
 
-static bool is_ready(const struct afz_loader *l)
+/* All of its samples were left out: there is nothing to give. */
+static bool is_nothing(const struct afz_buffer *buffer)
 {
-        int number = l->entries ? l->entry[l->entry_first] : -1;
-        return l->entries > 0 && (number < 0 || l->buffer[number].state == AFZ_BUFFER_READY);
+        return buffer->state == AFZ_BUFFER_READY && buffer->error == 0 && buffer->count == 0;
+}
+
+/* Whatever has become of it, the place is behind it. */
+static void pass(struct afz_loader *l, const struct afz_buffer *buffer)
+{
+        l->sums.skipped += buffer->skipped;
+        l->place = buffer->place;
+        pop(l);
+}
+
+static bool is_ready(struct afz_loader *l)
+{
+        while (l->entries > 0) {
+                int number = l->entry[l->entry_first];
+                if (number < 0 || !is_nothing(&l->buffer[number]))
+                        return number < 0 || l->buffer[number].state == AFZ_BUFFER_READY;
+                free_buffer(l, (uint32_t)number);
+                pass(l, &l->buffer[number]);
+        }
+        return false;
 }
 
 /* Who waits lends a hand. */
-static void wait_ready(struct afz_loader *l, uint64_t until_ns)
+static bool wait_ready(struct afz_loader *l, uint64_t until_ns)
 {
         struct timespec until = {.tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
                                  .tv_nsec = (long)(until_ns % UINT64_C(1000000000))};
         while (!is_ready(l) && afz_now_ns() < until_ns)
                 if (!afz_gather_some(l) && !is_ready(l))
                         (void)pthread_cond_timedwait(&l->ready, &l->lock, &until);
+        return is_ready(l);
 }
 
-static void wait_entry(struct afz_loader *l)
+/* That what is ready stood there until then. */
+static void count_idle(struct afz_loader *l, uint64_t until_ns)
 {
-        uint64_t began = afz_now_ns();
-        begin_wait(l, began);
-        wait_ready(l, NEVER_NS);
-        l->sums.waited_ns += afz_now_ns() - began;
         int number = l->entry[l->entry_first];
         if (number < 0)
                 return;
         uint64_t since = l->buffer[number].ready_ns;
         if (since < l->returned_ns)
                 since = l->returned_ns;
-        l->sums.idle_ns += began > since ? began - since : 0;
+        l->sums.idle_ns += until_ns > since ? until_ns - since : 0;
+}
+
+static bool wait_entry(struct afz_loader *l, uint64_t most_ns)
+{
+        uint64_t began = afz_now_ns();
+        begin_wait(l, began);
+        bool is_there = is_ready(l);
+        if (is_there) {
+                count_idle(l, began);
+                l->returned_ns = began;
+        } else {
+                is_there = wait_ready(l, most_ns == NEVER_NS ? NEVER_NS : began + most_ns);
+                l->returned_ns = afz_now_ns();
+                l->sums.waited_ns += l->returned_ns - began;
+        }
+        return is_there;
 }
 
 int afz_loader_wait(struct afz_loader *l, uint32_t most_ms)
@@ -155,21 +189,11 @@ int afz_loader_wait(struct afz_loader *l, uint32_t most_ms)
         if (l->pid != getpid())
                 return -EPERM;
         pthread_mutex_lock(&l->lock);
-        uint64_t began = afz_now_ns();
-        begin_wait(l, began);
-        bool is_waiting = !is_ready(l);
-        wait_ready(l, began + most_ms * UINT64_C(1000000));
-        if (is_waiting) {
-                uint64_t now = afz_now_ns();
-                l->sums.waited_ns += now - began;
-                l->returned_ns = now; /* nothing was ready before, so nothing stood idle */
-        }
-        int r = is_ready(l);
+        int r = wait_entry(l, most_ms * UINT64_C(1000000));
         pthread_mutex_unlock(&l->lock);
         return r;
 }
 
-/* 1, 0, an error, or -EAGAIN: nothing was left of a batch, so on to the next. */
 static int give(struct afz_loader *l, struct afz_batch *ret, char *why)
 {
         int number = l->entry[l->entry_first], r = 1;
@@ -184,9 +208,6 @@ static int give(struct afz_loader *l, struct afz_batch *ret, char *why)
         if (buffer->error < 0) {
                 r = afz_why(why, buffer->error, "%s", buffer->why);
                 free_buffer(l, (uint32_t)number);
-        } else if (buffer->count == 0) {
-                r = -EAGAIN;
-                free_buffer(l, (uint32_t)number);
         } else if (lease(l, (uint32_t)number, ret) < 0) {
                 return afz_why(why, -ENOMEM,
                                "%llu batches are held, and there is no memory for one more",
@@ -194,26 +215,31 @@ static int give(struct afz_loader *l, struct afz_batch *ret, char *why)
         } else if (buffer->skipped) {
                 memcpy(why, buffer->why, AFZ_WHY_MAX);
         }
-        l->sums.skipped += buffer->skipped;
-        l->place = buffer->place;
-        pop(l);
+        pass(l, buffer);
+        return r;
+}
+
+static int next_within(struct afz_loader *l, uint64_t most_ns, struct afz_batch *ret, char *why)
+{
+        why[0] = '\0';
+        if (afz_loader_is_forked(l, why))
+                return -EPERM;
+        pthread_mutex_lock(&l->lock);
+        int r = wait_entry(l, most_ns) ? give(l, ret, why) : -ETIME;
+        l->returned_ns = afz_now_ns();
+        pthread_mutex_unlock(&l->lock);
         return r;
 }
 
 int afz_loader_next(struct afz_loader *l, struct afz_batch *ret, char ret_why[AFZ_WHY_MAX])
 {
-        int r;
-        ret_why[0] = '\0';
-        if (afz_loader_is_forked(l, ret_why))
-                return -EPERM;
-        pthread_mutex_lock(&l->lock);
-        do {
-                wait_entry(l);
-                r = give(l, ret, ret_why);
-        } while (r == -EAGAIN);
-        l->returned_ns = afz_now_ns();
-        pthread_mutex_unlock(&l->lock);
-        return r;
+        return next_within(l, NEVER_NS, ret, ret_why);
+}
+
+int afz_loader_next_within(struct afz_loader *l, uint32_t most_ms, struct afz_batch *ret,
+                           char ret_why[AFZ_WHY_MAX])
+{
+        return next_within(l, most_ms * UINT64_C(1000000), ret, ret_why);
 }
 
 int afz_loader_shared(const struct afz_loader *l, struct afz_shared *ret)
@@ -370,10 +396,10 @@ static void give_ahead(struct afz_loader *l)
 
 /* At once what can be, for who asks is short of memory now; the rest with the group that batches
  * are made of. */
-static void give_at_once(struct afz_loader *l)
+static void give_at_once(struct afz_loader *l, uint64_t group_before)
 {
         give_ahead(l);
-        afz_groups_give(l);
+        afz_groups_give(l, group_before);
         afz_pool_give(l);
         pthread_cond_signal(&l->gather);
 }
@@ -383,10 +409,12 @@ int afz_loader_ask(struct afz_loader *l, uint64_t budget_bytes)
         if (l->pid != getpid())
                 return -EPERM;
         pthread_mutex_lock(&l->lock);
-        uint64_t before = bytes_of(l, &l->now);
+        uint64_t before = bytes_of(l, &l->now), group = l->now.group;
         int r = afz_batches_allow(l, budget_bytes);
         if (bytes_of(l, &l->now) < before)
-                give_at_once(l);
+                give_at_once(l, group);
+        else
+                afz_groups_change(l, group);
         pthread_mutex_unlock(&l->lock);
         return r;
 }

@@ -91,9 +91,11 @@ static int unknown(const char *path, const char *name, char why[AFZ_WHY_MAX])
 {
         char names[NAMES_SHOWN] = "";
         size_t n = 0;
-        for (size_t i = 0; afz_formats[i] && n < sizeof names; i++)
+        for (size_t i = 0; afz_formats[i] && n < sizeof names; i++) {
+                const struct afz_format *format = afz_formats[i];
                 n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
-                                      afz_formats[i]->name);
+                                      format->said ? format->said : format->name);
+        }
         if (name)
                 return afz_why(why, -EINVAL, "no format is called \"%.40s\"; there are %s", name,
                                names);

@@ -7,9 +7,7 @@
 #include "parts.h"
 #include "slowest.h"
 
-/* A child may find the lock in the hands of a thread that it does not have; nothing changes there.
- */
-static bool lock_here(struct afz_loader *l)
+bool afz_loader_lock(struct afz_loader *l)
 {
         return l->pid == getpid() && pthread_mutex_lock(&l->lock) == 0;
 }
@@ -27,7 +25,7 @@ void afz_loader_facts(const struct afz_loader *l, struct afz_loader_facts *ret)
 {
         struct afz_loader *mine = (struct afz_loader *)l; /* for its lock */
         uint64_t batch = (uint64_t)l->options.batch * l->options.ranks;
-        bool is_locked = lock_here(mine);
+        bool is_locked = afz_loader_lock(mine);
         uint64_t group = l->now.group * l->order.chunk_samples;
         *ret = (struct afz_loader_facts){
                 .samples = afz_order_stream(&l->order),
@@ -55,7 +53,7 @@ static uint64_t sample_bytes(const struct afz_loader *l)
 void afz_loader_times(const struct afz_loader *l, struct afz_loader_times *ret)
 {
         struct afz_loader *mine = (struct afz_loader *)l;
-        bool is_locked = lock_here(mine);
+        bool is_locked = afz_loader_lock(mine);
         if (is_locked)
                 afz_pool_settle(mine, afz_now_ns());
         struct afz_sums s = l->sums, b = l->epoch_sums;

@@ -36,6 +36,7 @@ struct afz_load {
 
 struct afz_format {
         const char *name, *about;
+        const char *said; /* the name that a program in Python knows it by, where that is another */
         /* Whether a path is of this format; head: its first bytes, none for a folder. */
         bool (*is_it)(const char *path, bool is_folder, const uint8_t *head, uint64_t head_bytes);
         /* Fills in `dataset`; why: a sentence that names the thing and the way out. */

@@ -10,27 +10,39 @@ static uint64_t slots_of(const struct afz_group *group)
         return group->state == AFZ_GROUP_FREE ? 0 : group->order.chunks;
 }
 
-/* How many chunks the next group is to have; 0: it has to wait for room. */
+static bool is_before(uint64_t epoch, uint64_t first, const struct afz_old_size *old)
+{
+        return epoch < old->epoch || (epoch == old->epoch && first < old->first);
+}
+
+uint64_t afz_groups_size(const struct afz_loader *l, uint64_t epoch, uint64_t first)
+{
+        uint64_t left = l->order.chunks - first, size = l->now.group;
+        for (uint32_t i = l->olds; i-- > 0;)
+                if (is_before(epoch, first, &l->old[i]))
+                        size = l->old[i].size;
+        if (size > l->plan.slots) /* of a loader that had more */
+                size = l->now.group;
+        return size < left ? size : left;
+}
+
+/* How many chunks the next group is to have; 0: it has to wait for room. Not fewer where there is
+ * room for some: its size, and the order, would depend on what was there before. */
 static uint64_t next_size(struct afz_loader *l)
 {
-        uint64_t left = l->order.chunks - l->plan_first, used = 0;
-        uint64_t want = l->forced ? l->forced : l->now.group;
+        uint64_t used = 0;
+        uint64_t want = l->forced ? l->forced : afz_groups_size(l, l->plan_epoch, l->plan_first);
         for (int i = 0; i < AFZ_GROUPS; i++) {
                 used += slots_of(&l->group[i]);
                 if (l->group[i].state == AFZ_GROUP_DROPPED)
-                        return 0; /* or its size, and the order, would depend on how fast it goes */
+                        return 0;
         }
-        if (want > left)
-                want = left;
         /* A group that was made with more room than is allowed now still fits the arena. */
         if (used == 0)
                 return want < l->plan.slots ? want : l->plan.slots;
         if (l->now.is_whole && l->plan_first == 0)
                 return 0;
-        uint64_t room = used < l->now.slots ? l->now.slots - used : 0;
-        if (want <= room)
-                return want;
-        return l->forced ? 0 : room;
+        return used + want <= l->now.slots ? want : 0;
 }
 
 static void give_back(struct afz_loader *l)
@@ -126,7 +138,20 @@ static bool is_used(const struct afz_loader *l, const struct afz_group *group)
         return false;
 }
 
-void afz_groups_give(struct afz_loader *l)
+void afz_groups_change(struct afz_loader *l, uint64_t before)
+{
+        uint64_t epoch = l->plan_epoch, first = l->plan_first;
+        while (l->olds > 0 && !is_before(l->old[l->olds - 1].epoch, l->old[l->olds - 1].first,
+                                         &(struct afz_old_size){epoch, first, 0}))
+                before = l->old[--l->olds].size;
+        if (before == l->now.group)
+                return;
+        if (l->olds == AFZ_SIZES_MAX) /* asked so often within the batches that are made ahead */
+                memmove(l->old, l->old + 1, --l->olds * sizeof *l->old);
+        l->old[l->olds++] = (struct afz_old_size){epoch, first, before};
+}
+
+void afz_groups_give(struct afz_loader *l, uint64_t before)
 {
         const struct afz_group *second = afz_groups_too_many(l);
         if (second && !is_used(l, second)) {
@@ -134,6 +159,7 @@ void afz_groups_give(struct afz_loader *l)
                 group->state = group->taken > group->done ? AFZ_GROUP_DROPPED : AFZ_GROUP_FREE;
                 plan_from(l, group->epoch, group->order.first);
         }
+        afz_groups_change(l, before);
         afz_groups_plan(l);
 }
 

@@ -1,7 +1,6 @@
 /* Opening and closing: datasets, the plan, the arena, the threads. */
 #include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,7 +106,7 @@ static int open_datasets(struct afz_loader *l, const struct afz_loader_options *
                                        AFZ_FIELDS_MAX);
                 memcpy(l->field + l->fields, d->field, d->fields * sizeof *d->field);
                 l->fields += d->fields;
-                l->needs.index_bytes += d->index_bytes;
+                l->needs.index_bytes += d->index_bytes;  /* that there is, within the budget each */
                 l->needs.scratch_bytes += d->heap_bytes; /* each keeps what its libraries need */
                 if (d->raw_bytes > l->raw_bytes)
                         l->raw_bytes = d->raw_bytes;
@@ -197,29 +196,38 @@ static bool is_single(const struct afz_loader *l)
         return true;
 }
 
-/* Slots for chunks of some size, and what fits of them. */
-static int try_chunks(struct afz_loader *l, uint64_t chunk_samples, uint64_t budget_bytes,
-                      struct afz_plan *ret)
-{
-        struct afz_plan_needs needs = l->needs;
-        uint64_t field_at[AFZ_FIELDS_MAX], bad_at;
+/* How data lie in slots for chunks of some size. */
+struct lay {
+        struct afz_plan_needs needs;
         struct afz_order order;
-        int r = needs_of_slot(l, chunk_samples, field_at, &bad_at, &needs.slot_bytes);
+        uint64_t field_at[AFZ_FIELDS_MAX], bad_at;
+};
+
+/* And what fits of them. */
+static int try_chunks(const struct afz_loader *l, uint64_t chunk_samples, struct lay *ret,
+                      struct afz_plan *ret_plan)
+{
+        struct lay lay = {.needs = l->needs};
+        int r = needs_of_slot(l, chunk_samples, lay.field_at, &lay.bad_at, &lay.needs.slot_bytes);
         if (r < 0)
                 return r;
-        afz_order_init(&order, l->options.seed, l->samples, chunk_samples,
+        afz_order_init(&lay.order, l->options.seed, l->samples, chunk_samples,
                        l->options.shuffle != AFZ_SHUFFLE_NONE);
-        order.chosen = l->chosen.list ? &l->chosen : NULL;
-        needs.chunks = order.chunks;
-        needs.is_one_group = l->options.shuffle == AFZ_SHUFFLE_GLOBAL && chunk_samples > 1;
-        r = afz_plan_make(&needs, budget_bytes, ret);
-        if (r < 0)
-                return r;
-        l->needs = needs;
-        l->order = order;
-        l->slot_bad_at = bad_at;
-        memcpy(l->slot_field_at, field_at, sizeof field_at);
-        return 0;
+        lay.order.chosen = l->chosen.list ? &l->chosen : NULL;
+        lay.needs.chunks = lay.order.chunks;
+        lay.needs.is_one_group = l->options.shuffle == AFZ_SHUFFLE_GLOBAL && chunk_samples > 1;
+        r = afz_plan_make(&lay.needs, l->options.budget_bytes, ret_plan);
+        if (r == 0)
+                *ret = lay;
+        return r;
+}
+
+static void take_chunks(struct afz_loader *l, const struct lay *lay)
+{
+        l->needs = lay->needs;
+        l->order = lay->order;
+        l->slot_bad_at = lay->bad_at;
+        memcpy(l->slot_field_at, lay->field_at, sizeof l->slot_field_at);
 }
 
 static int make_plan(struct afz_loader *l, char *why)
@@ -227,14 +235,14 @@ static int make_plan(struct afz_loader *l, char *why)
         uint64_t chunk = l->dataset[0].chunk_samples;
         struct afz_plan *plan = &l->plan;
         char need[32], have[32];
+        struct lay lay;
         if (chunk > l->samples)
                 chunk = l->samples;
         int r = needs_of_batch(l);
         if (r == 0)
-                r = try_chunks(l, chunk, l->options.budget_bytes, plan);
+                r = try_chunks(l, chunk, &lay, plan);
         if (r == -ENOSPC && l->options.shuffle == AFZ_SHUFFLE_GLOBAL && is_single(l))
-                r = try_chunks(l, 1, l->options.budget_bytes,
-                               plan); /* then each sample is a chunk */
+                r = try_chunks(l, 1, &lay, plan); /* then each sample is a chunk */
         if (r == -ENOSPC && l->options.shuffle == AFZ_SHUFFLE_GLOBAL)
                 return afz_why(why, r,
                                "a global shuffle of %.200s needs at least %s, the budget is %s; "
@@ -250,6 +258,7 @@ static int make_plan(struct afz_loader *l, char *why)
         if (r < 0)
                 return afz_why(why, r, "%.200s: batches or chunks that no memory could hold",
                                l->dataset[0].path);
+        take_chunks(l, &lay);
         l->now = *plan;
         l->asked_bytes = l->options.budget_bytes;
         return 0;
@@ -298,9 +307,10 @@ static int make_arena(struct afz_loader *l, char *why)
 }
 
 /* As many slots as the arena has room for, which was made for others. */
-static bool fit_slots(const struct afz_loader *l, struct afz_plan *plan)
+static bool fit_slots(const struct afz_loader *l, const struct afz_plan_needs *needs,
+                      struct afz_plan *plan)
 {
-        const uint64_t table = l->needs.table_bytes, slot = l->needs.slot_bytes;
+        const uint64_t table = needs->table_bytes, slot = needs->slot_bytes;
         const uint64_t at =
                 l->tables_at + (l->chosen.list ? AFZ_GROUPS * sizeof *l->group->chosen : 0);
         uint64_t slots = (l->arena.bytes - l->tables_at) / (slot + table);
@@ -311,23 +321,19 @@ static bool fit_slots(const struct afz_loader *l, struct afz_plan *plan)
         plan->is_whole = false;
         plan->slots = slots;
         plan->group = slots < 2 ? slots : plan->group < slots / 2 ? plan->group : slots / 2;
-        return slots > 0 && !l->needs.is_one_group;
+        return slots > 0 && !needs->is_one_group;
 }
 
 int afz_loader_replan(struct afz_loader *l, uint64_t chunk_samples, uint64_t group)
 {
-        struct afz_loader before = *l;
+        struct lay lay;
         struct afz_plan plan;
-        int r = try_chunks(l, chunk_samples, l->options.budget_bytes, &plan);
-        if (r == 0 && (!fit_slots(l, &plan) || plan.slots < group))
-                r = -ENOSPC;
-        if (r < 0) {
-                l->needs = before.needs;
-                l->order = before.order;
-                l->slot_bad_at = before.slot_bad_at;
-                memcpy(l->slot_field_at, before.slot_field_at, sizeof l->slot_field_at);
+        int r = try_chunks(l, chunk_samples, &lay, &plan);
+        if (r < 0)
                 return r;
-        }
+        if (!fit_slots(l, &lay.needs, &plan) || plan.slots < group)
+                return -ENOSPC;
+        take_chunks(l, &lay);
         plan.threads = l->plan.threads;
         plan.batches = l->plan.batches;
         lay_out_slots(l, plan.slots);
@@ -336,14 +342,17 @@ int afz_loader_replan(struct afz_loader *l, uint64_t chunk_samples, uint64_t gro
         return 0;
 }
 
-/* ---- the threads ---- */
-
-static uint32_t count_cores(void)
+/* glibc's malloc gives what a program frees at the heap's end back to the system, unless it has
+ * seen arrays of that size come and go. Batches that came from it would have taught it so. As ours
+ * do not, a training step whose own arrays are as large got fresh pages at every turn: 64 of them
+ * in the benchmark, which made 290 microseconds of 180. It keeps two such arrays at the most. */
+static void teach_malloc(uint64_t batch_bytes)
 {
-        cpu_set_t set;
-        int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-        return n > 0 ? (uint32_t)n : 1;
+        void *volatile batch = malloc(batch_bytes);
+        free(batch);
 }
+
+/* ---- the threads ---- */
 
 static int start(struct afz_loader *l, char *why)
 {
@@ -417,7 +426,7 @@ static int open_all(struct afz_loader *l, const struct afz_loader_options *optio
                                "%llu samples make not one batch of %u for each of %u ranks",
                                (unsigned long long)(l->chosen.list ? l->chosen.draws : l->samples),
                                l->options.batch, l->options.ranks);
-        l->cores = count_cores();
+        l->cores = afz_room_cores();
         uint32_t threads = l->options.threads             ? l->options.threads
                            : 2 * l->cores > THREADS_LEAST ? 2 * l->cores
                                                           : THREADS_LEAST;
@@ -429,7 +438,10 @@ static int open_all(struct afz_loader *l, const struct afz_loader_options *optio
         r = make_plan(l, why);
         if (r == 0)
                 r = make_arena(l, why);
-        return r < 0 ? r : start(l, why);
+        if (r < 0)
+                return r;
+        teach_malloc(l->needs.batch_bytes);
+        return start(l, why);
 }
 
 int afz_loader_open(const struct afz_loader_options *options, struct afz_loader **ret,

@@ -53,6 +53,12 @@ struct afz_group {
         char why[AFZ_WHY_MAX];
 };
 
+/* Groups that begin before that place have so many chunks, as they had before less was asked for.
+ */
+struct afz_old_size {
+        uint64_t epoch, first, size;
+};
+
 enum afz_buffer_state { AFZ_BUFFER_FREE, AFZ_BUFFER_FILLING, AFZ_BUFFER_READY, AFZ_BUFFER_LEASED };
 
 /* Where a batch is made and handed out. */
@@ -134,7 +140,9 @@ struct afz_loader {
         uint64_t plan_epoch, plan_first; /* what the next group begins with, */
         uint64_t plan_mass;              /* and what is before it: chosen.h */
         uint64_t forced; /* chunks that it must have, as a state says; 0: as planned */
-        bool is_loaded;  /* of a plan that is whole: all chunks are there */
+        struct afz_old_size old[AFZ_SIZES_MAX]; /* in order; all others are as now has it */
+        uint32_t olds;
+        bool is_loaded; /* of a plan that is whole: all chunks are there */
 
         uint64_t at_epoch, at, at_batches; /* behind the last batch that was begun */
         struct afz_buffer buffer[AFZ_BATCHES_MAX];
@@ -161,13 +169,18 @@ void afz_groups_plan(struct afz_loader *loader);
 struct afz_group *afz_groups_ready(struct afz_loader *loader, uint64_t epoch, uint64_t at);
 /* What is done with makes room for what comes next. */
 void afz_groups_advance(struct afz_loader *loader);
+/* How many chunks a group has that begins there. */
+uint64_t afz_groups_size(const struct afz_loader *loader, uint64_t epoch, uint64_t first);
+/* The size of groups is another from the next one on that is planned; before: what it was. */
+void afz_groups_change(struct afz_loader *loader, uint64_t before);
 void afz_groups_reset(struct afz_loader *loader, uint64_t epoch, uint64_t first, uint64_t forced);
 /* The second group, if both are more than may be used now; else NULL. */
 const struct afz_group *afz_groups_too_many(const struct afz_loader *loader);
 /* This place of the stream is at its start or behind it. */
 bool afz_group_is_reached(const struct afz_group *group, uint64_t epoch, uint64_t at);
-/* What is more than may be used goes back to the system, unless a batch has some of it. */
-void afz_groups_give(struct afz_loader *loader);
+/* What is more than may be used goes back to the system, unless a batch has some of it. before: as
+ * of afz_groups_change(), which it does. */
+void afz_groups_give(struct afz_loader *loader, uint64_t before);
 
 /* pool.c */
 int afz_pool_start(struct afz_loader *loader);
@@ -189,6 +202,11 @@ uint8_t *afz_buffer_at(const struct afz_loader *loader, uint32_t buffer);
 int afz_batches_allow(struct afz_loader *loader, uint64_t budget_bytes);
 /* What is on its way is not wanted; all is quiet. */
 void afz_batches_drop(struct afz_loader *loader);
+
+/* figures.c */
+/* False: in a child, which may find the lock in the hands of a thread that it does not have;
+ * nothing changes there. */
+bool afz_loader_lock(struct afz_loader *loader);
 
 /* loader.c */
 /* Another process has opened it; why says so. */

@@ -1,11 +1,73 @@
 /* Places in the data: where the last batch ended, and how to go on from there. */
 #include <errno.h>
+#include <string.h>
 
 #include "parts.h"
 
+static void forget_sizes(struct afz_place *place)
+{
+        memset(place->before, 0, sizeof place->before);
+        memset(place->before_size, 0, sizeof place->before_size);
+}
+
+/* With the sizes of the groups that follow, where less was asked for. */
+static struct afz_place with_sizes(const struct afz_loader *l, struct afz_place place)
+{
+        uint32_t n = 0;
+        forget_sizes(&place);
+        for (uint32_t i = 0; i < l->olds; i++) {
+                const struct afz_old_size *old = &l->old[i];
+                if (old->epoch < place.epoch ||
+                    (old->epoch == place.epoch && old->first <= place.first))
+                        continue;
+                place.before[n] = (old->epoch - place.epoch) * l->order.chunks + old->first;
+                place.before_size[n++] = old->size;
+        }
+        place.size = l->now.group < l->plan.group ? l->now.group : 0;
+        return place;
+}
+
+static void take_sizes(struct afz_loader *l, const struct afz_place *place)
+{
+        l->olds = 0;
+        for (uint32_t i = 0; i < AFZ_SIZES_MAX && place->before[i]; i++)
+                l->old[l->olds++] = (struct afz_old_size){
+                        .epoch = place->epoch + place->before[i] / l->order.chunks,
+                        .first = place->before[i] % l->order.chunks,
+                        .size = place->before_size[i],
+                };
+        if (place->size == 0 || place->size >= l->now.group)
+                return;
+        l->now.group = place->size;
+        l->now.is_whole = false;
+        if (l->now.slots > 2 * place->size)
+                l->now.slots = 2 * place->size;
+}
+
+/* at: NULL: behind the last batch. */
+static struct afz_place place_now(const struct afz_loader *l, const struct afz_place *at)
+{
+        struct afz_loader *mine = (struct afz_loader *)l; /* for its lock: ask() may come between */
+        bool is_locked = afz_loader_lock(mine);
+        struct afz_place place = with_sizes(l, at ? *at : l->place);
+        if (is_locked)
+                pthread_mutex_unlock(&mine->lock);
+        return place;
+}
+
 void afz_loader_state(const struct afz_loader *l, uint8_t ret[AFZ_LOADER_STATE_BYTES])
 {
-        afz_place_pack(&l->place, ret);
+        struct afz_place place = place_now(l, NULL);
+        afz_place_pack(&place, ret);
+}
+
+void afz_loader_renew(const struct afz_loader *l, uint8_t state[AFZ_LOADER_STATE_BYTES])
+{
+        struct afz_place place;
+        if (afz_place_unpack(state, &place) < 0 || place.chunk_samples != l->order.chunk_samples)
+                return; /* of another */
+        place = place_now(l, &place);
+        afz_place_pack(&place, state);
 }
 
 static int check_place(const struct afz_loader *l, const struct afz_place *place, char *why)
@@ -47,10 +109,9 @@ static void settle(const struct afz_loader *l, struct afz_place *place, uint64_t
         afz_order_epoch(&l->order, place->epoch, &chunks);
         uint64_t mass = afz_order_mass(&l->order, &chunks, place->first);
         while (place->first < l->order.chunks) {
-                uint64_t left = l->order.chunks - place->first;
-                uint64_t size = place->group          ? place->group
-                                : l->now.group < left ? l->now.group
-                                                      : left;
+                uint64_t size = place->group;
+                if (size == 0)
+                        size = afz_groups_size(l, place->epoch, place->first);
                 afz_order_group(&l->order, place->epoch, &chunks, place->first, (uint32_t)size,
                                 &group);
                 if (l->order.chosen)
@@ -103,6 +164,7 @@ static int go(struct afz_loader *l, struct afz_place place, char *why)
         if (r < 0)
                 return why_no_room(l, &place, why);
         (void)afz_batches_allow(l, l->asked_bytes); /* a new plan is one for the whole budget */
+        take_sizes(l, &place);
         struct afz_place settled = place;
         settle(l, &settled, &at);
         bool is_end = settled.first == l->order.chunks;
@@ -125,7 +187,7 @@ static int go_quietly(struct afz_loader *l, struct afz_place place, char *why)
         pthread_cond_broadcast(&l->gather);
         while (l->busy > 0 || l->copying > 0)
                 pthread_cond_wait(&l->quiet, &l->lock);
-        struct afz_place before = l->place;
+        struct afz_place before = with_sizes(l, l->place);
         int r = go(l, place, why);
         if (r < 0) { /* what was on its way is made again: a batch may have been left half done */
                 char unused[AFZ_WHY_MAX];
@@ -162,10 +224,11 @@ int afz_loader_begin(struct afz_loader *l, uint64_t epoch, char ret_why[AFZ_WHY_
         if (epoch > INT64_MAX) /* epochs are compared, so they must not begin anew at 0 */
                 return afz_why(ret_why, -EINVAL, "epoch %llu: they count from 0",
                                (unsigned long long)epoch);
-        struct afz_place place = l->place;
+        struct afz_place place = place_now(l, NULL);
         if (place.epoch == epoch && place.first == 0 && place.offset == 0)
                 return 0; /* what is on its way is right */
         place.epoch = epoch;
         place.first = place.group = place.offset = place.batches = 0;
+        forget_sizes(&place); /* of groups that are not gone back to */
         return go_quietly(l, place, ret_why);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,4 +120,11 @@ uint64_t afz_room_most_bytes(void)
 bool afz_room_is_scarce(uint64_t file_bytes)
 {
         return file_bytes > afz_room_bytes() / CACHE_PART;
+}
+
+uint32_t afz_room_cores(void)
+{
+        cpu_set_t set;
+        int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+        return n > 0 ? (uint32_t)n : 1;
 }

@@ -1,6 +1,7 @@
 #include "state.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -8,7 +9,8 @@ enum {
         VERSION_AT = 8, /* behind the magic */
         SHUFFLE_AT = 12,
         NUMBERS_AT = 16,
-        NUMBERS = 11,
+        OWN = 11, /* numbers before the sizes of groups */
+        NUMBERS = OWN + 2 * AFZ_SIZES_MAX + 1,
         SUM_AT = AFZ_LOADER_STATE_BYTES - 8, /* what is in between is 0 */
 };
 
@@ -38,10 +40,13 @@ static uint64_t sum(const uint8_t *state)
 
 void afz_place_pack(const struct afz_place *place, uint8_t ret[AFZ_LOADER_STATE_BYTES])
 {
-        const uint64_t number[NUMBERS] = {place->seed,          place->samples, place->start,
-                                          place->chunk_samples, place->epoch,   place->first,
-                                          place->group,         place->offset,  place->batches,
-                                          place->draws,         place->chosen};
+        uint64_t number[NUMBERS] = {place->seed,          place->samples, place->start,
+                                    place->chunk_samples, place->epoch,   place->first,
+                                    place->group,         place->offset,  place->batches,
+                                    place->draws,         place->chosen};
+        memcpy(number + OWN, place->before, sizeof place->before);
+        memcpy(number + OWN + AFZ_SIZES_MAX, place->before_size, sizeof place->before_size);
+        number[NUMBERS - 1] = place->size;
         memset(ret, 0, AFZ_LOADER_STATE_BYTES);
         memcpy(ret, MAGIC, sizeof MAGIC);
         put(ret + VERSION_AT, VERSION, 4);
@@ -49,6 +54,18 @@ void afz_place_pack(const struct afz_place *place, uint8_t ret[AFZ_LOADER_STATE_
         for (int i = 0; i < NUMBERS; i++)
                 put(ret + NUMBERS_AT + 8 * i, number[i], 8);
         put(ret + SUM_AT, sum(ret), 8);
+}
+
+/* Each has a size that can be, and comes behind the one before. */
+static bool has_sizes(const struct afz_place *place, uint64_t chunks)
+{
+        for (int i = 0; i < AFZ_SIZES_MAX; i++)
+                if (!place->before[i] != !place->before_size[i] || place->before_size[i] > chunks ||
+                    place->before[i] > INT64_MAX ||
+                    (i > 0 && place->before[i] && place->before[i] <= place->before[i - 1]) ||
+                    (i > 0 && place->before[i] && !place->before[i - 1]))
+                        return false;
+        return place->size <= chunks;
 }
 
 int afz_place_unpack(const uint8_t state[AFZ_LOADER_STATE_BYTES], struct afz_place *ret)
@@ -74,6 +91,9 @@ int afz_place_unpack(const uint8_t state[AFZ_LOADER_STATE_BYTES], struct afz_pla
                 .chosen = number[10],
                 .shuffle = (uint32_t)get(state + SHUFFLE_AT, 4),
         };
+        memcpy(place.before, number + OWN, sizeof place.before);
+        memcpy(place.before_size, number + OWN + AFZ_SIZES_MAX, sizeof place.before_size);
+        place.size = number[NUMBERS - 1];
         uint64_t rest = place.chunk_samples ? place.samples % place.chunk_samples : 1;
         uint64_t chunks =
                 place.chunk_samples ? place.samples / place.chunk_samples + (rest != 0) : 0;
@@ -82,7 +102,7 @@ int afz_place_unpack(const uint8_t state[AFZ_LOADER_STATE_BYTES], struct afz_pla
             place.group > UINT32_MAX / 2 || place.group > chunks - place.first ||
             place.epoch > INT64_MAX ||
             place.offset > (place.chosen ? place.draws : place.samples) ||
-            place.draws > INT64_MAX || !place.chosen != !place.draws)
+            place.draws > INT64_MAX || !place.chosen != !place.draws || !has_sizes(&place, chunks))
                 return -EBADMSG;
         *ret = place;
         return 0;

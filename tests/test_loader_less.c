@@ -6,20 +6,11 @@
 
 #include <cmocka.h>
 
-#include "loader_fixture.h"
+#include "loader_rows.h"
 #include "parts.h"
 #include <sys/mman.h>
 
-enum { SAMPLES = 20011, WIDTH = 16 }; /* of 128 bytes: 2.5 MB */
-
 static int64_t ids[SAMPLES + 64], other[SAMPLES + 64];
-
-static int make(void **state)
-{
-        fixture_make(state);
-        write_rows(fixture_path, SAMPLES, WIDTH);
-        return 0;
-}
 
 /* Nobody is at work, for there is nothing to do: all that is to be loaded and made ahead is. */
 static void wait_quiet(struct afz_loader *l)
@@ -109,19 +100,38 @@ static void test_ahead_alone(void **state)
         }
 }
 
-/* Wherever it is asked: what comes of the group that was begun is as it was, each sample comes
- * once, and a state of that moment leads to the very same; unless it is of a group that batches
- * ahead have used up, or says none, and so nothing of the next, which was larger. */
+/* What comes of a state is the rest of an epoch and all of the next, as the run itself had them. */
+static void assert_goes_on(struct afz_loader *l, const uint8_t place[AFZ_LOADER_STATE_BYTES],
+                           const int64_t *rest, uint64_t count, const int64_t *next)
+{
+        static int64_t again[SAMPLES + 64];
+        uint8_t later[AFZ_LOADER_STATE_BYTES];
+        char why[AFZ_WHY_MAX];
+        if (afz_loader_seek(l, place, why) < 0)
+                fail_msg("%s", why);
+        afz_loader_state(l, later);
+        assert_memory_equal(place, later, sizeof later);
+        assert_int_equal(take_epoch(l, WIDTH, again), count);
+        assert_memory_equal(rest, again, sizeof *rest * count);
+        afz_loader_state(l, later);
+        assert_int_equal(afz_loader_seek(l, later, why), 0);
+        assert_int_equal(take_epoch(l, WIDTH, again), SAMPLES);
+        assert_memory_equal(next, again, sizeof *next * SAMPLES);
+}
+
+/* Wherever it is asked, once or twice: what comes of the group that was begun is as it was, each
+ * sample comes once, and a state of that moment leads to the very same, here and in a process that
+ * has the whole budget again, or more. */
 static void test_order(void **state)
 {
         static const enum afz_shuffle ways[] = {AFZ_SHUFFLE_WINDOW, AFZ_SHUFFLE_NONE};
-        static int64_t again[SAMPLES + 64], whole[SAMPLES + 64];
+        static const uint64_t budgets[] = {2 * MIB, 16 * MIB, 96 * MIB};
+        static int64_t whole[SAMPLES + 64];
         char why[AFZ_WHY_MAX];
-        uint32_t states = 0;
         (void)state;
         for (uint64_t n = 0; n < 2 * 626; n += n % 626 < 620 ? 23 : 1) {
                 struct afz_loader_options options = rows_options();
-                uint8_t place[AFZ_LOADER_STATE_BYTES];
+                uint8_t early[AFZ_LOADER_STATE_BYTES], place[AFZ_LOADER_STATE_BYTES];
                 uint64_t count = 0;
                 options.budget_bytes = 2 * MIB;
                 options.shuffle = ways[n / 626];
@@ -132,25 +142,28 @@ static void test_order(void **state)
                         count += (uint64_t)take_batch(l, WIDTH, ids + count);
                 wait_quiet(l);
                 const struct afz_group_order *group = &l->queue[0]->order;
-                bool is_here = l->place.group && l->place.first == group->first;
                 uint64_t sure = l->queue[0]->epoch == 0 ? group->start + group->samples : SAMPLES;
-                states += is_here;
-                assert_int_equal(afz_loader_ask(l, 1 * MIB), 0);
+                afz_loader_state(l, early);
+                assert_int_equal(afz_loader_ask(l, n % 5 < 3 ? 1 * MIB : 1400 * KIB), 0);
+                if (n % 2) {
+                        wait_quiet(l);
+                        assert_int_equal(afz_loader_ask(l, 700 * KIB), 0);
+                }
                 afz_loader_state(l, place);
+                assert_memory_not_equal(early, place, sizeof place);
                 uint64_t rest = take_epoch(l, WIDTH, ids + count);
+                afz_loader_renew(l, early);
+                assert_memory_equal(early, place, sizeof place);
                 assert_all_once(ids, count + rest, SAMPLES);
                 assert_memory_equal(ids, whole, sizeof *ids * sure);
                 assert_all_once(other, take_epoch(l, WIDTH, other), SAMPLES);
-                assert_int_equal(afz_loader_seek(l, place, why), 0);
-                assert_int_equal(take_epoch(l, WIDTH, again), rest);
-                if (is_here)
-                        assert_memory_equal(ids + count, again, sizeof *ids * rest);
-                assert_int_equal(take_epoch(l, WIDTH, again), SAMPLES);
-                if (is_here)
-                        assert_memory_equal(other, again, sizeof *ids * SAMPLES);
+                assert_goes_on(l, place, ids + count, rest, other);
+                afz_loader_close(l);
+                options.budget_bytes = budgets[n % 3];
+                l = open_ok(&options);
+                assert_goes_on(l, place, ids + count, rest, other);
                 afz_loader_close(l);
         }
-        assert_true(states > 40); /* of some 66 */
 }
 
 /* Of a group that is being loaded, when its chunks are: here one that never ends, until it does. */
@@ -190,5 +203,5 @@ int main(void)
                 cmocka_unit_test(test_order),
                 cmocka_unit_test(test_while_it_loads),
         };
-        return cmocka_run_group_tests(tests, make, fixture_remove);
+        return cmocka_run_group_tests(tests, make_rows, fixture_remove);
 }

@@ -217,7 +217,10 @@ static void test_place(void **state)
                                        .offset = 77,
                                        .batches = 9,
                                        .draws = 76,
-                                       .chosen = 11};
+                                       .chosen = 11,
+                                       .before = {20, 40},
+                                       .before_size = {8, 4},
+                                       .size = 2};
         (void)state;
         afz_place_pack(&place, bytes);
         assert_int_equal(afz_place_unpack(bytes, &got), -EBADMSG); /* behind the epoch's end */
@@ -229,6 +232,9 @@ static void test_place(void **state)
         assert_int_equal(got.seed, UINT64_MAX);
         assert_int_equal(got.first, 12);
         assert_int_equal(got.offset, 77);
+        assert_memory_equal(got.before, place.before, sizeof got.before);
+        assert_memory_equal(got.before_size, place.before_size, sizeof got.before_size);
+        assert_int_equal(got.size, 2);
         for (int i = 0; i < AFZ_LOADER_STATE_BYTES; i++) {
                 bytes[i] ^= 0x10;
                 assert_int_equal(afz_place_unpack(bytes, &got), -EBADMSG);
@@ -245,6 +251,13 @@ static void test_place(void **state)
                 {.samples = 10, .chunk_samples = 5, .chosen = 3},
                 {.samples = 10, .chunk_samples = 5, .chosen = 3, .draws = UINT64_MAX},
                 {.samples = UINT64_MAX, .chunk_samples = 5},
+                {.samples = 10, .chunk_samples = 5, .size = 3},
+                {.samples = 10, .chunk_samples = 5, .before = {1}},
+                {.samples = 10, .chunk_samples = 5, .before_size = {1}},
+                {.samples = 10, .chunk_samples = 5, .before = {1}, .before_size = {3}},
+                {.samples = 10, .chunk_samples = 5, .before = {0, 1}, .before_size = {0, 1}},
+                {.samples = 10, .chunk_samples = 5, .before = {2, 2}, .before_size = {1, 1}},
+                {.samples = 10, .chunk_samples = 5, .before = {UINT64_MAX}, .before_size = {1}},
         };
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
                 afz_place_pack(&wrong[i], bytes);

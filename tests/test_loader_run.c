@@ -9,23 +9,14 @@
 #include <cmocka.h>
 
 #include "config.h"
-#include "loader_fixture.h"
+#include "loader_rows.h"
 #include "parts.h"
 #include <sys/wait.h>
 #if AFZ_HAVE_BLOSC
 #include <blosc.h>
 #endif
 
-enum { SAMPLES = 20011, WIDTH = 16 }; /* of 128 bytes: 2.5 MB */
-
 static int64_t ids[SAMPLES + 64], other[SAMPLES + 64];
-
-static int make(void **state)
-{
-        fixture_make(state);
-        write_rows(fixture_path, SAMPLES, WIDTH);
-        return 0;
-}
 
 static void test_budgets(void **state)
 {
@@ -595,5 +586,5 @@ int main(void)
                 cmocka_unit_test(test_less_while_held),
                 cmocka_unit_test(test_forked),
         };
-        return cmocka_run_group_tests(tests, make, fixture_remove);
+        return cmocka_run_group_tests(tests, make_rows, fixture_remove);
 }

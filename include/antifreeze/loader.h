@@ -181,6 +181,10 @@ struct afz_batch {
 
 /* 1: a batch; 0: the epoch is over, and the next call begins the next one. */
 int afz_loader_next(struct afz_loader *loader, struct afz_batch *ret, char ret_why[AFZ_WHY_MAX]);
+/* The same, but for -ETIME: not within so many milliseconds. For who must look after signals
+ * meanwhile. */
+int afz_loader_next_within(struct afz_loader *loader, uint32_t most_ms, struct afz_batch *ret,
+                           char ret_why[AFZ_WHY_MAX]);
 /* 1: next() has something to give at once, unless ask() comes between; 0: not within so many
  * milliseconds. For who must look after signals meanwhile. */
 int afz_loader_wait(struct afz_loader *loader, uint32_t most_ms);
@@ -203,9 +207,15 @@ int afz_loader_shared(const struct afz_loader *loader, struct afz_shared *ret);
 int afz_loader_pin(struct afz_loader *loader, void **ret_at, uint64_t *ret_bytes);
 
 /* The place in the data behind the last batch that next() gave. A state is good for a loader of the
- * same data and seed, whatever its budget, threads and ranks. */
-enum { AFZ_LOADER_STATE_BYTES = 128 };
+ * same data and seed, whatever its budget, threads and ranks. Where less was asked for, it says so:
+ * what follows is shuffled in the groups that this loader would have had, also by one that has
+ * more.
+ */
+enum { AFZ_LOADER_STATE_BYTES = 192 };
 void afz_loader_state(const struct afz_loader *loader, uint8_t ret[AFZ_LOADER_STATE_BYTES]);
+/* A state that this loader gave before, for who hands batches on later than it takes them: with
+ * what was asked for since. */
+void afz_loader_renew(const struct afz_loader *loader, uint8_t state[AFZ_LOADER_STATE_BYTES]);
 int afz_loader_seek(struct afz_loader *loader, const uint8_t state[AFZ_LOADER_STATE_BYTES],
                     char ret_why[AFZ_WHY_MAX]);
 /* To the start of an epoch, counted from 0. */
@@ -214,11 +224,11 @@ int afz_loader_begin(struct afz_loader *loader, uint64_t epoch, char ret_why[AFZ
 /* To make do with so many bytes. What no batch is made of goes back to the system before this
  * returns: chunks that were loaded ahead (those that are being loaded, when they are), batches that
  * are ready ahead, memory of threads that have nothing to do. The rest does with the group of
- * chunks that batches are made of: groups are smaller from the next one on. Nothing that was given
- * out changes, nor does what comes of that group. Among several ranks groups stay as they are, for
- * a rank with other groups would have another order than the rest: only batches that are ready
- * ahead and threads' own memory are let go of.
- * -ENOSPC: it makes do with the least that it can, which is more than that. */
+ * chunks that batches are made of: groups are smaller from the next one on, and states say so.
+ * Nothing that was given out changes, nor does what comes of that group. Among several ranks groups
+ * stay as they are, for a rank with other groups would have another order than the rest: only
+ * batches that are ready ahead and threads' own memory are let go of. -ENOSPC: it makes do with the
+ * least that it can, which is more than that. */
 int afz_loader_ask(struct afz_loader *loader, uint64_t budget_bytes);
 
 /* What the time of an epoch went into, or of the part of it that is done. */

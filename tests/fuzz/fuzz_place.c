@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint8_t packed[AFZ_LOADER_STATE_BYTES];
         if (size >= sizeof packed && afz_place_unpack(data, &place) == 0)
                 check(&place);
-        uint64_t number[11] = {0};
+        uint64_t number[16] = {0};
         memcpy(number, data, size < sizeof number ? size : sizeof number);
         place = (struct afz_place){.seed = number[0],
                                    .samples = number[1],
@@ -50,7 +50,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .offset = number[7],
                                    .shuffle = (uint32_t)number[8] % 4,
                                    .draws = number[9],
-                                   .chosen = number[10]};
+                                   .chosen = number[10],
+                                   .before = {number[11], number[12]},
+                                   .before_size = {number[13], number[14]},
+                                   .size = number[15]};
         afz_place_pack(&place, packed);
         if (afz_place_unpack(packed, &place) == 0)
                 check(&place);
