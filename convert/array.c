@@ -3,7 +3,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,12 +148,13 @@ int afz_array_has_shard(const struct afz_array *array, uint64_t shard, uint64_t 
 
 /* ---- what it says of itself ---- */
 
-static json_t *shape_of(const struct afz_array *array, uint64_t first)
+json_t *afz_shape_json(const struct afz_field *field, uint64_t samples)
 {
         json_t *shape = json_array();
-        json_array_append_new(shape, json_integer((json_int_t)first));
-        for (uint32_t i = 0; i < array->field.dimensions; i++)
-                json_array_append_new(shape, json_integer((json_int_t)array->field.shape[i]));
+        if (samples > 0)
+                json_array_append_new(shape, json_integer((json_int_t)samples));
+        for (uint32_t i = 0; i < field->dimensions; i++)
+                json_array_append_new(shape, json_integer((json_int_t)field->shape[i]));
         return shape;
 }
 
@@ -180,21 +180,21 @@ static json_t *description(const struct afz_array *array)
         const struct afz_layout *l = array->layout;
         json_t *index = json_pack("[{s:s, s:{s:s}}, {s:s}]", "name", "bytes", "configuration",
                                   "endian", "little", "name", "crc32c");
-        json_t *sharding = json_pack("[{s:s, s:{s:o, s:o, s:o, s:s}}]", "name", "sharding_indexed",
-                                     "configuration", "chunk_shape",
-                                     shape_of(array, l->chunk_samples), "codecs", codecs_of(array),
-                                     "index_codecs", index, "index_location", "end");
+        json_t *sharding = json_pack(
+                "[{s:s, s:{s:o, s:o, s:o, s:s}}]", "name", "sharding_indexed", "configuration",
+                "chunk_shape", afz_shape_json(&array->field, l->chunk_samples), "codecs",
+                codecs_of(array), "index_codecs", index, "index_location", "end");
         json_t *fill = array->field.dtype == AFZ_BOOL  ? json_false()
                        : array->field.dtype >= AFZ_F16 ? json_real(0)
                                                        : json_integer(0);
         return json_pack("{s:i, s:s, s:o, s:s, s:{s:s, s:{s:o}}, s:{s:s, s:{s:s}}, s:o, s:o, s:{}}",
                          "zarr_format", 3, "node_type", "array", "shape",
-                         shape_of(array, l->samples), "data_type",
+                         afz_shape_json(&array->field, l->samples), "data_type",
                          afz_zarr_type_name(array->field.dtype), "chunk_grid", "name", "regular",
                          "configuration", "chunk_shape",
-                         shape_of(array, l->shard_chunks * l->chunk_samples), "chunk_key_encoding",
-                         "name", "default", "configuration", "separator", ".", "fill_value", fill,
-                         "codecs", sharding, "attributes");
+                         afz_shape_json(&array->field, l->shard_chunks * l->chunk_samples),
+                         "chunk_key_encoding", "name", "default", "configuration", "separator", ".",
+                         "fill_value", fill, "codecs", sharding, "attributes");
 }
 
 int afz_array_describe(const struct afz_array *array)

@@ -5,6 +5,7 @@
  * A shard is written under another name, brought to the disk, and then renamed: under its own name
  * there is never a part of one. The array's description, without which nobody takes the folder for
  * an array, comes last (afz_array_describe()). Chunks come in order. */
+#include <jansson.h>
 #include <stdint.h>
 
 #include "layout.h"
@@ -37,6 +38,9 @@ int afz_array_end_shard(struct afz_array *array, uint64_t shard);
 int afz_array_has_shard(const struct afz_array *array, uint64_t shard, uint64_t *ret_bytes);
 /* Writes zarr.json, once all shards are on the disk under their names. */
 int afz_array_describe(const struct afz_array *array);
+
+/* The shape of so many samples; 0: of one, without that dimension. */
+json_t *afz_shape_json(const struct afz_field *field, uint64_t samples);
 
 /* Writes a small text, and a newline, whole or not at all. */
 int afz_file_replace(int folder, const char *name, const char *text);

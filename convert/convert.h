@@ -2,7 +2,8 @@
 #define AFZ_CONVERT_H
 /* A copy of a dataset as Zarr v3 in shards, made by reading it once through the loader.
  *
- *   main.c     the program: arguments, signals, words
+ *   program.c  main(); Python brings its own (python/antifreeze/feed/convert.py), for Parquet
+ *   main.c     what both do: arguments, signals, words
  *   job.c      one copy from its beginning to its end
  *   source.c   what is there, and how well it packs
  *   target.c   the folder that it goes to: a new one, one to go on with, one to replace
@@ -32,7 +33,9 @@
 struct afz_wish {
         const char *source, *labels, *target; /* labels: may be NULL */
         const char *format, *details;         /* as the loader has them; may be NULL */
+        const struct afz_source *arrow; /* what Python reads; NULL: the loader does it alone */
         struct afz_image_options image;
+        uint64_t threads; /* that read; 0: as it takes */
         uint64_t budget_bytes, chunk_bytes, shard_bytes;
         int level;
         bool is_forced, is_dry;
@@ -72,6 +75,11 @@ typedef void afz_show(const struct afz_outcome *outcome, void *about);
 enum afz_end afz_convert(const struct afz_wish *wish, const atomic_int *is_stopping, afz_show *show,
                          void *about, struct afz_outcome *ret);
 
+/* All that the program does. argv: name=value, as src/cli/cmd_convert.c gives them; arrow: what is
+ * read in place of the source's files, or NULL. Returns an exit status. */
+__attribute__((visibility("default"))) int afz_convert_main(int argc, char **argv,
+                                                            const struct afz_source *arrow);
+
 /* ---- between the files ---- */
 
 /* Puts the sentence down and returns end. */
@@ -89,7 +97,9 @@ enum afz_end afz_source_open(const struct afz_wish *wish, struct afz_outcome *ou
 /* A sentence of the loader, with the words of this program. */
 enum afz_end afz_source_failed(struct afz_outcome *outcome, int error, const char *why);
 
-/* recipe.c */
+/* recipe.c
+ * What an array is: name, dtype, shape. samples: the first dimension; 0: it is left out. */
+json_t *afz_recipe_array(const struct afz_outcome *outcome, uint32_t which, uint64_t samples);
 json_t *afz_recipe_new(const struct afz_wish *wish, const struct afz_outcome *outcome);
 /* In which way they differ: "with another --level"; NULL: not at all. */
 const char *afz_recipe_differs(const json_t *one, const json_t *other);
@@ -115,7 +125,9 @@ int afz_target_finish(struct afz_target *target);
 /* What has not one whole shard leaves nothing behind. */
 void afz_target_close(struct afz_target *target);
 
-/* line.c: from the source to the target. */
+/* line.c: from the source to the target.
+ * Whether the budget is enough for that, before anything is written. */
+enum afz_end afz_line_check(const struct afz_wish *wish, struct afz_outcome *outcome);
 enum afz_end afz_line_run(const struct afz_wish *wish, const atomic_int *is_stopping,
                           afz_show *show, void *about, struct afz_target *target,
                           struct afz_outcome *outcome);

@@ -92,6 +92,8 @@ enum afz_end afz_convert(const struct afz_wish *wish, const atomic_int *is_stopp
                 end = afz_source_look(wish, ret);
         if (end == AFZ_END_GOOD && wish->is_dry)
                 return afz_source_try(wish, ret);
+        if (end == AFZ_END_GOOD && wish->is_forced) /* before it clears what is there */
+                end = afz_line_check(wish, ret);
         if (end == AFZ_END_GOOD)
                 end = afz_target_open(wish, ret, &target);
         if (end != AFZ_END_GOOD || ret->is_whole_already)

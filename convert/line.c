@@ -301,23 +301,49 @@ static uint32_t packers_for(const struct afz_wish *wish, const struct afz_outcom
         return count;
 }
 
+static void free_packers(struct worker worker[THREADS_MAX])
+{
+        for (uint32_t i = 0; i < THREADS_MAX; i++)
+                afz_packer_free(worker[i].packer);
+}
+
+/* Who packs, and what they take from; all of it within the budget. */
+static enum afz_end prepare(const struct afz_wish *wish, struct afz_outcome *outcome,
+                            struct worker worker[THREADS_MAX], uint32_t *ret_count,
+                            struct afz_loader **ret)
+{
+        uint64_t own_bytes;
+        *ret_count = packers_for(wish, outcome, worker, &own_bytes);
+        if (*ret_count == 0)
+                return afz_end_with(outcome, AFZ_END_OWN, "no memory to pack chunks in");
+        return afz_source_open(wish, outcome, outcome->begun_samples, own_bytes, ret);
+}
+
+enum afz_end afz_line_check(const struct afz_wish *wish, struct afz_outcome *outcome)
+{
+        struct worker worker[THREADS_MAX] = {0};
+        struct afz_loader *loader = NULL;
+        uint32_t count;
+        enum afz_end end = prepare(wish, outcome, worker, &count, &loader);
+        afz_loader_close(loader);
+        free_packers(worker);
+        return end;
+}
+
 enum afz_end afz_line_run(const struct afz_wish *wish, const atomic_int *is_stopping,
                           afz_show *show, void *about, struct afz_target *target,
                           struct afz_outcome *outcome)
 {
         struct worker worker[THREADS_MAX] = {0};
-        uint64_t own_bytes, first = target->done * outcome->layout.shard_chunks;
+        uint64_t first = target->done * outcome->layout.shard_chunks;
         struct line line = {.is_stopping = is_stopping,
                             .target = target,
                             .layout = &outcome->layout,
                             .first = first,
                             .written = first,
                             .outcome = outcome};
-        uint32_t count = packers_for(wish, outcome, worker, &own_bytes);
-        enum afz_end end =
-                count == 0 ? afz_end_with(outcome, AFZ_END_OWN, "no memory to pack chunks in")
-                           : afz_source_open(wish, outcome, outcome->begun_samples, own_bytes,
-                                             &line.loader);
+        uint32_t count;
+        enum afz_end end = prepare(wish, outcome, worker, &count, &line.loader);
         if (end == AFZ_END_GOOD) {
                 line_init(&line);
                 for (uint32_t i = 0; i < count; i++)
@@ -326,7 +352,6 @@ enum afz_end afz_line_run(const struct afz_wish *wish, const atomic_int *is_stop
                 afz_loader_close(line.loader);
                 line_free(&line);
         }
-        for (uint32_t i = 0; i < count; i++)
-                afz_packer_free(worker[i].packer);
+        free_packers(worker);
         return end;
 }

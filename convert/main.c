@@ -1,5 +1,4 @@
-/* antifreeze-convert: what `antifreeze convert` runs. A program of its own, so that the guard needs
- * none of the loader's libraries. Its arguments are those of src/cli/cmd_convert.c: name=value. */
+/* What `antifreeze convert` runs: arguments, signals, words. */
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -12,7 +11,6 @@
 #include "now.h"
 #include "quantity.h"
 #include "talk.h"
-#include "zarr_meta.h"
 
 struct order {
         struct afz_wish wish;
@@ -41,6 +39,7 @@ static const struct {
         {"details", offsetof(struct order, wish.details), true},
         {"mean", offsetof(struct order, mean), true},
         {"deviation", offsetof(struct order, deviation), true},
+        {"threads", offsetof(struct order, wish.threads), false},
         {"budget", offsetof(struct order, wish.budget_bytes), false},
         {"chunk", offsetof(struct order, wish.chunk_bytes), false},
         {"shard", offsetof(struct order, wish.shard_bytes), false},
@@ -92,7 +91,8 @@ static int read_order(int argc, char **argv, struct order *ret)
                         return -EINVAL;
         struct afz_wish *wish = &ret->wish;
         if (!wish->source || !wish->target || ret->height > UINT32_MAX || ret->width > UINT32_MAX ||
-            ret->level > 22 || read_three(ret->mean, wish->image.mean) < 0 ||
+            wish->threads > UINT32_MAX || ret->level > 22 ||
+            read_three(ret->mean, wish->image.mean) < 0 ||
             read_three(ret->deviation, wish->image.deviation) < 0)
                 return -EINVAL;
         wish->level = (int)ret->level;
@@ -109,15 +109,8 @@ static int read_order(int argc, char **argv, struct order *ret)
 static json_t *as_json(const struct afz_wish *wish, const struct afz_outcome *o, double seconds)
 {
         json_t *arrays = json_array();
-        for (uint32_t i = 0; i < o->arrays; i++) {
-                const struct afz_field *field = &o->array[i].field;
-                json_t *shape = json_pack("[I]", (json_int_t)o->layout.samples);
-                for (uint32_t d = 0; d < field->dimensions; d++)
-                        json_array_append_new(shape, json_integer((json_int_t)field->shape[d]));
-                json_array_append_new(arrays, json_pack("{s:s, s:s, s:o}", "name", o->array[i].name,
-                                                        "dtype", afz_zarr_type_name(field->dtype),
-                                                        "shape", shape));
-        }
+        for (uint32_t i = 0; i < o->arrays; i++)
+                json_array_append_new(arrays, afz_recipe_array(o, i, o->layout.samples));
         json_t *target = json_string(wish->target); /* NULL: no UTF-8 */
         json_t *about = json_pack(
                 "{s:i, s:b, s:o, s:I, s:o, s:I, s:I, s:I, s:I}", "schema", 1, "dry_run",
@@ -222,7 +215,7 @@ static void show(const struct afz_outcome *outcome, void *about)
         afz_talk_show(outcome, talk);
 }
 
-int main(int argc, char **argv)
+int afz_convert_main(int argc, char **argv, const struct afz_source *arrow)
 {
         struct order order;
         struct afz_outcome outcome;
@@ -231,6 +224,7 @@ int main(int argc, char **argv)
                 fprintf(stderr, "antifreeze: this program is run by `antifreeze convert`\n");
                 return AFZ_END_OWN;
         }
+        order.wish.arrow = arrow;
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN);
         struct afz_talk talk = afz_talk_new(order.is_quiet > 0);

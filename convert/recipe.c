@@ -68,19 +68,18 @@ static json_t *pictures(const struct afz_image_options *image)
                          image->deviation[1], image->deviation[2]);
 }
 
+json_t *afz_recipe_array(const struct afz_outcome *outcome, uint32_t which, uint64_t samples)
+{
+        const struct afz_field *field = &outcome->array[which].field;
+        return json_pack("{s:s, s:s, s:o}", "name", outcome->array[which].name, "dtype",
+                         afz_zarr_type_name(field->dtype), "shape", afz_shape_json(field, samples));
+}
+
 static json_t *fields_of(const struct afz_outcome *outcome)
 {
         json_t *fields = json_array();
-        for (uint32_t i = 0; i < outcome->arrays; i++) {
-                const struct afz_field *field = &outcome->array[i].field;
-                json_t *shape = json_array();
-                for (uint32_t d = 0; d < field->dimensions; d++)
-                        json_array_append_new(shape, json_integer((json_int_t)field->shape[d]));
-                json_array_append_new(fields,
-                                      json_pack("{s:s, s:s, s:o}", "name", outcome->array[i].name,
-                                                "dtype", afz_zarr_type_name(field->dtype), "shape",
-                                                shape));
-        }
+        for (uint32_t i = 0; i < outcome->arrays; i++)
+                json_array_append_new(fields, afz_recipe_array(outcome, i, 0));
         return fields;
 }
 

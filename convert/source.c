@@ -44,8 +44,10 @@ static enum afz_end open_loader(const struct afz_wish *wish, struct afz_outcome 
         uint64_t own_bytes = wish->budget_bytes - more.budget_bytes;
         more.paths = paths;
         more.path_count = wish->labels ? 2 : 1;
-        more.format = wish->format;
-        more.details = wish->details;
+        more.format = wish->arrow ? "arrow" : wish->format;
+        more.details = wish->arrow ? NULL : wish->details; /* Python has seen to them */
+        more.source = wish->arrow;
+        more.threads = (uint32_t)wish->threads;
         more.image = wish->image;
         int r = afz_loader_open(&more, ret, why);
         if (r == -ENOSPC && own_bytes > 0)

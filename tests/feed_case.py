@@ -39,7 +39,7 @@ def enter(doc, *modules):
     return folder
 
 
-def begin(doc):
+def begin(doc, samples=SAMPLES):
     """X: each sample a row that counts from its number on; Y: the numbers."""
     global PYTHON, FOLDER, X, Y
     PYTHON = enter(doc, "numpy", "torch")
@@ -48,8 +48,8 @@ def begin(doc):
     pid = os.getpid()
     atexit.register(lambda: os.getpid() == pid and shutil.rmtree(FOLDER))
     X, Y = FOLDER + "/x.npy", FOLDER + "/y.npy"
-    numpy.save(X, numpy.arange(SAMPLES, dtype=numpy.float32)[:, None] + numpy.arange(WIDTH, dtype=numpy.float32))
-    numpy.save(Y, numpy.arange(SAMPLES))
+    numpy.save(X, numpy.arange(samples, dtype=numpy.float32)[:, None] + numpy.arange(WIDTH, dtype=numpy.float32))
+    numpy.save(Y, numpy.arange(samples))
 
 
 def needs(*modules):
@@ -78,3 +78,14 @@ class Case(unittest.TestCase):
                            timeout=PATIENCE_S, check=False, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **dict(env)})
         self.assertEqual(r.returncode, 0, r.stderr[-3000:])
         return r.stdout
+
+
+class TransformCase(Case):
+    def loader(self, transform, workers, **options):
+        return super().loader(transform=transform, workers=workers, **options)
+
+    def epoch(self, loader):
+        return [[part.tobytes() for part in batch] for batch in loader]
+
+    def labels(self, loader):
+        return [int(i) for batch in loader for i in batch[1]]

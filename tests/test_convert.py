@@ -460,6 +460,14 @@ class Convert(unittest.TestCase):
         self.good(source, target, "--labels", self.labels(), "--force", "--quiet")
         self.assertEqual(samples(target), samples(source, self.labels()))
 
+    def test_force_looks_first(self):
+        """A budget that is too small is noticed before anything is cleared."""
+        source, target = self.an_array(), self.path("t.zarr")
+        self.good(source, target)
+        before = tree(target)
+        self.bad(2, "packing", "--force", "--level", "19", "--budget", "1M", source, target)
+        self.assertEqual(tree(target), before)
+
     def test_begun_with_something_else(self):
         command, target, _, _ = self.slow()
         process = self.start_and_wait(command, 2)

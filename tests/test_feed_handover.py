@@ -115,7 +115,6 @@ class Loops(Case):
         self.assertEqual(loader.progress, (1, 0, BATCHES))
         self.assertEqual(len(loader), BATCHES)
 
-    @needs("tqdm")
     def test_threads_share_a_loop(self):
         loader = self.loader()
         for _ in range(3):
@@ -138,6 +137,7 @@ class Loops(Case):
         self.assertEqual((loader.progress.done, loader.progress.batches), (40, BATCHES))
         self.assertEqual(len(self.labels(loader)), SAMPLES - 20 * 64)
 
+    @needs("tqdm")
     def test_tqdm(self):
         import io
 

@@ -149,6 +149,24 @@ class Feed(unittest.TestCase):
         again.set_epoch(2)
         self.assertEqual(self.labels(again), whole[2])
 
+    def test_less_is_in_a_state(self):
+        """After less was asked for, a state leads on to what the run itself had; also where batches are taken ahead of the loop."""
+        import feed_transforms
+        for options in {}, {"transform": feed_transforms.drawn, "workers": 0}, {"transform": feed_transforms.drawn, "workers": 1}:
+            with self.subTest(options):
+                loader, then = self.loader(**options), self.loader(**options)
+                loop = iter(loader)
+                for _ in range(20):
+                    next(loop)
+                before = loader.state_dict()
+                loader.shrink((loader.floor_bytes + loader.budget_bytes) // 2)
+                state = loader.state_dict()
+                self.assertNotEqual(state, before)
+                numbers = lambda batches: [int(number) for batch in batches for number in batch[1]]
+                rest, following = numbers(loop), numbers(loader)
+                then.load_state_dict(state)
+                self.assertEqual((numbers(then), numbers(then)), (rest, following))
+
     def test_the_end_stays_the_end(self):
         loop = iter(self.loader())
         self.assertEqual(sum(1 for _ in loop), -(-SAMPLES // 32))
@@ -165,13 +183,14 @@ class Feed(unittest.TestCase):
             def __getattr__(self, name):
                 return getattr(library, name)
 
-            def afz_loader_wait(self, handle, most_ms):
+            def afz_loader_next_within(self, handle, *rest):
                 loader.close()  # as from another thread, while this one is inside
                 seen.append(mine <= gatherers())
-                return library.afz_loader_wait(handle, most_ms) if seen[0] else 1
+                return library.afz_loader_next_within(handle, *rest) if seen[0] else 0
 
-        x, y = next(loop)
+        next(loop)
         loader._native._library = Slow()
+        x, y = next(loop)
         with self.assertRaisesRegex(antifreeze.LoaderError, "closed"):
             next(loop)
         self.assertEqual((len(mine), seen), (1, [True]))
@@ -225,10 +244,30 @@ class Feed(unittest.TestCase):
         if not torch.cuda.is_available():
             with self.assertRaisesRegex(RuntimeError, "no GPU here"):
                 next(iter(self.loader(device="cuda")))
-        loader = self.loader()
+
+    def test_arguments(self):
+        """What is not meant so, and what would do nothing, is said."""
+        whole = "it is a whole number"
+        for options, words in (({"batch": 2.7}, rf"batch=2.7: {whole} of 1 or more"), ({"batch": -1}, rf"batch=-1: {whole} of 1 or more"),
+                               ({"batch": True}, "batch=True"), ({"batch": "32"}, "batch='32'"), ({"batch": 1 << 40}, "4294967295 at most"),
+                               ({"threads": -1}, "threads=-1"), ({"seed": .5}, "seed=0.5"), ({"draws": -1}, "draws=-1"),
+                               ({"rank": 3, "ranks": 3}, rf"rank=3: {whole} of 2 at most"), ({"rank": 0, "ranks": 0}, "ranks=0"),
+                               ({"workers": 2}, "workers=2: these run a transform="), ({"draws": 5}, "draws=5: it goes with weights="),
+                               ({"details": {"dtype": "f4"}}, "details=.*x.npy says itself what it is")):
+            with self.subTest(str(options)), self.assertRaisesRegex(ValueError, words):
+                self.loader(**options)
+        self.assertEqual(self.loader(batch=numpy.int32(100), workers=0).batch, 100)
+
+    def test_closed(self):
+        with self.loader() as loader:
+            loop = iter(loader)
+            next(loop)
+            before = loader.state_dict(), loader.progress, loader.times().epoch
         loader.close()
-        with self.assertRaisesRegex(antifreeze.LoaderError, "closed"):
-            next(iter(loader))
+        self.assertEqual((loader.state_dict(), loader.progress, loader.times().epoch), before)
+        for way in loop.__next__, lambda: next(iter(loader)), lambda: loader.set_epoch(1):
+            with self.assertRaisesRegex(antifreeze.LoaderError, "closed"):
+                way()
 
     def test_skip(self):
         path = FOLDER + "/cut.npy"

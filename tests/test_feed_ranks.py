@@ -5,7 +5,12 @@ usage: test_feed_ranks.py PYTHON_FOLDER LIBRARY [TEST...]
 
 LIBRARY: libantifreeze-loader.so. Needs NumPy and torch; what needs accelerate or Lightning is skipped where that is not there.
 """
+import os
+import socket
+import sys
+import types
 import unittest
+from unittest import mock
 
 import feed_case
 from feed_case import BATCH, SAMPLES, Case, needs
@@ -24,6 +29,36 @@ class Sharing(Case):
             """, env={"RANK": str(rank), "WORLD_SIZE": "2"}.items()).split() for rank in range(2)]
         self.assertEqual([words[:2] for words in said], [["0", "2"], ["1", "2"]])
         self.assertEqual(sorted(int(word) for words in said for word in words[2:]), list(range(SAMPLES)))
+
+    def test_slurm(self):
+        """Of srun's tasks each has its part; a batch script, which is told of them, too, has all; and torchrun's word is nearer."""
+        task = {"SLURM_PROCID": "1", "SLURM_NTASKS": "3", "SLURM_STEP_ID": "0"}
+        script = {"SLURM_PROCID": "0", "SLURM_NTASKS": "3"}
+        for words, share in ((task, (1, 3)), ({**task, "SLURM_PROCID": "0"}, (0, 3)), (script, (0, 1)),
+                             ({**task, "RANK": "0", "WORLD_SIZE": "2"}, (0, 2)), ({**task, "SLURM_NTASKS": "1"}, (0, 1)),
+                             ({**task, "SLURM_STEP_NUM_TASKS": "2"}, (1, 2)), ({**task, "SLURM_NTASKS": "many"}, (0, 1))):
+            with self.subTest(str(words)), mock.patch.dict(os.environ, words):
+                loader = self.loader()
+                self.assertEqual((loader.rank, loader.ranks), share)
+                self.assertEqual("rank" in repr(loader), share[1] > 1)
+
+    def test_jax(self):
+        """Once its processes have met; and it is not made to look for devices by that."""
+        client = types.SimpleNamespace(client=object(), process_id=2, num_processes=4)
+        for state, share in ((client, (2, 4)), (types.SimpleNamespace(client=None, process_id=0, num_processes=None), (0, 1))):
+            with mock.patch.dict(sys.modules, {"jax._src.distributed": types.SimpleNamespace(global_state=state)}):
+                loader = self.loader()
+                self.assertEqual((loader.rank, loader.ranks), share)
+
+    @needs("jax")
+    def test_jax_itself(self):
+        said = self.program("""
+            import jax
+            jax.distributed.initialize("127.0.0.1:" + sys.argv[1], num_processes=1, process_id=0)
+            from _antifreeze.feed import ranks
+            print(ranks.of_jax())
+            """, str(free_port())).strip()
+        self.assertEqual(said, "(0, 1)")
 
     def test_ranks_that_meet_later(self):
         """A loader that was made before torch.distributed knew of ranks (Lightning's ddp) takes its share when it is gone through."""
@@ -117,6 +152,12 @@ class Sharing(Case):
                 connector.trainer._accelerator_connector.use_distributed_sampler = True
                 assert not isinstance(data, DataLoader) or not connector._requires_distributed_sampler(data)
             """)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 if __name__ == "__main__":

@@ -1,180 +1,32 @@
 #!/usr/bin/env python3
-"""antifreeze.Loader(transform=...): a function of the program's, in workers that write into the loader's memory.
+"""antifreeze.Loader(transform=...): a function of the program's, and what comes of it, in order, from a state on, within the budget. The
+processes that it runs in: test_feed_workers.py.
 
 usage: test_feed_transform.py PYTHON_FOLDER LIBRARY [TEST...]
 
-LIBRARY: libantifreeze-loader.so. Needs NumPy; torch is tried where it is.
+LIBRARY: libantifreeze-loader.so. Needs NumPy and torch.
 """
-import ctypes
 import functools
 import gc
 import importlib.util
 import os
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
 import time
 import unittest
-import warnings
 
 import feed_case
+from feed_case import TransformCase
 
 SAMPLES, WIDTH, BATCH = 1003, 64, 32
 BATCHES = -(-SAMPLES // BATCH)
-PATIENCE_S = 120  # the machine may be busy
 
-TRANSFORMS = """
-import os, random, signal, sys, time
+feed_case.begin(__doc__, SAMPLES)
 import numpy
 
-def plain(x, y):
-    return x.astype("float16"), y
-
-def drawn(x, y):
-    return x + numpy.float32(numpy.random.rand()), y, numpy.array([random.random() for _ in y])
-
-def in_place(x, y):
-    x *= 2
-    return x, y
-
-def named(x, y):
-    return {"picture": x[:, :3], "label": y, "count": len(y)}
-
-def one(x, y):
-    return x.sum(1)
-
-def turned(x, y):
-    return numpy.asarray(x)[:, ::-1].astype(">f4"), numpy.broadcast_to(numpy.asarray(y)[:1], len(y))
-
-def kinds(x, y):
-    return numpy.zeros(len(y)) + (type(x).__module__ == "torch")
-
-def tensors(x, y):
-    import torch
-    return torch.rand(len(y), 2) + x[:, :2], y
-
-def slow(x, y):
-    time.sleep(.02)
-    return x, y
-
-def at(y, *which):
-    return any(int(i) in which for i in y)
-
-def raises(x, y):
-    if at(y, 500):
-        raise ValueError("no 500")
-    return x, y
-
-def raises_at_once(x, y):
-    raise ValueError("never")
-
-def exits(x, y):
-    if at(y, 500):
-        os._exit(3)
-    return x, y
-
-def crashes(x, y):
-    if at(y, 500):
-        os.kill(os.getpid(), signal.SIGSEGV)
-    return x, y
-
-def is_killed(x, y):
-    if at(y, 500):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x, y
-
-def sleeps(x, y):
-    if at(y, 500):
-        time.sleep(1000)
-    return x, y
-
-def grows(x, y):
-    return (x.astype("float64") if at(y, 500) else x), y
-
-def widens(x, y):
-    return (numpy.concatenate([x, x], 1) if at(y, 500) else x), y
-
-def doubles(x, y):
-    return (numpy.concatenate([x, x]) if at(y, 500) else x), y
-
-def leaves(x, y):
-    return (x,) if at(y, 500) else (x, y)
-
-def listed(x, y):
-    return [row * 2 for row in x] * 2
-
-def texts(x, y):
-    return [object() for _ in y]
-
-def wide(x, y):
-    return numpy.repeat(x, 1000, 1)
-
-class Scaled:
-    def __init__(self, by):
-        self.by = by
-
-    def __call__(self, x, y):
-        return x * self.by, y
-
-class Unloadable:
-    def __call__(self, x, y):
-        return x, y
-
-    def __reduce__(self):
-        return fail, ()
-
-def fail():
-    raise RuntimeError("not in a worker")
-"""
-
-# A program as people write them, without `if __name__ == "__main__":`.
-BARE = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-import numpy
 import antifreeze
-with open(sys.argv[2] + "/runs", "a") as file:
-    file.write("begun\\n")
-def transform(x, y):
-    return x * 3, y
-loader = antifreeze.Loader(sys.argv[2] + "/x.npy", labels=sys.argv[2] + "/y.npy", batch=32, budget="1M", as_="numpy", workers=2,
-                           transform=transform)
-print(sum(int((x[:, 0] == 3 * y).all()) for x, y in loader))
-with open(sys.argv[2] + "/runs", "a") as file:
-    file.write("done\\n")
-"""
-GUARDED = BARE.replace("loader = ", "if __name__ == '__main__':\n  loader = ").replace("\nprint", "\n  print")
-GUARDED = "\n  with open".join(GUARDED.rsplit("\nwith open", 1))
-
-# Says which processes its workers are, and works on a batch until it is killed.
-VICTIM = """
-import sys
-sys.path[:0] = sys.argv[1:3]
-import antifreeze, transforms
-loader = antifreeze.Loader(sys.argv[2] + "/x.npy", labels=sys.argv[2] + "/y.npy", batch=32, budget="1M", as_="numpy", shuffle="none",
-                           transform=transforms.sleeps, workers=2)
-print(*[process.pid for process in loader._native._pool.processes], flush=True)
-for batch in loader:
-    pass
-"""
+import feed_transforms as transforms
 
 
-class Transform(unittest.TestCase):
-    def setUp(self):
-        warnings.simplefilter("error")
-
-    def loader(self, transform, workers, **options):
-        options = {"batch": BATCH, "budget": "1M", "seed": 5, "as_": "numpy", **options}
-        return antifreeze.Loader(X, labels=Y, transform=transform, workers=workers, **options)
-
-    def epoch(self, loader):
-        return [[part.tobytes() for part in batch] for batch in loader]
-
-    def labels(self, loader):
-        return [int(i) for batch in loader for i in batch[1]]
-
+class Transform(TransformCase):
     # ---- what comes out ----
 
     def test_same_for_any_workers(self):
@@ -380,192 +232,6 @@ class Transform(unittest.TestCase):
         self.assertEqual(sorted(self.labels(loader)), list(range(SAMPLES)))
         self.assertTrue(copies)
 
-    # ---- what goes wrong ----
-
-    def test_a_file_that_makes_a_loader(self):
-        """Workers import it for the transform: theirs would import it, too, and so on."""
-        with open(FOLDER + "/mydata.py", "w", encoding="utf-8") as file:
-            file.write(f"import antifreeze\ndef augment(x, y): return x, y\n"
-                       f"loader = antifreeze.Loader({X!r}, labels={Y!r}, batch=32, budget='4M', as_='numpy', transform=augment)\n")
-        r = subprocess.run([sys.executable, "-B", "-c", "import sys; sys.path[:0] = sys.argv[1:]; import mydata", PYTHON, FOLDER],
-                           capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
-        self.assertNotEqual(r.returncode, 0)
-        self.assertIn("make the Loader in a function", r.stderr)
-
-    def test_interrupted(self):
-        loader = self.loader(transforms.slow, 1)
-        loop = iter(loader)
-        seen = next(loop)[1].tolist()
-        loader._native._pool._asked[0].clear()  # as if its answer had been read, and then Ctrl-C came
-        for _, y in loop:  # another worker goes on
-            seen += y.tolist()
-        self.assertEqual(sorted(seen), list(range(SAMPLES)))
-
-    def test_raises(self):
-        for workers in (0, 1, 2):
-            loader = self.loader(transforms.raises, workers, shuffle="none")
-            loop = iter(loader)
-            seen = [int(i) for _ in range(15) for i in next(loop)[1]]
-            words = r"(?s)batch 15 of epoch 0 \(samples 480 to 511 .*ValueError: no 500"
-            with self.assertRaisesRegex(antifreeze.LoaderError, words) as raised:
-                next(loop)
-            if workers:
-                self.assertIn("in raises", str(raised.exception))  # the traceback
-            else:
-                self.assertIsInstance(raised.exception.__cause__, ValueError)
-            self.assertEqual(seen + self.labels(loop), [*range(480), *range(512, SAMPLES)])  # who goes on, can
-            with self.assertRaisesRegex(antifreeze.LoaderError, r"(?s)samples from 0 to 31 .*at the open.*ValueError: never"):
-                self.loader(transforms.raises_at_once, workers)
-
-    def test_skips(self):
-        for workers in (0, 2):
-            loader = self.loader(transforms.raises, workers, shuffle="none", on_error="skip")
-            with self.assertWarnsRegex(RuntimeWarning, "left out: .*batch 15 of epoch 0.*ValueError: no 500"):
-                self.assertEqual(self.labels(loader), [*range(480), *range(512, SAMPLES)])
-            self.assertEqual(loader.times().skipped, 32)
-            part = self.loader(transforms.raises, workers, shuffle="none", on_error="skip", subset=(495, 700))  # the first batch
-            with self.assertWarnsRegex(RuntimeWarning, "no 500"):
-                self.assertEqual(self.labels(part), list(range(527, 700)))
-            with self.assertRaisesRegex(antifreeze.LoaderError, "on all batches that it was tried on: ValueError: never"):
-                self.loader(transforms.raises_at_once, workers, on_error="skip")
-
-    def test_bad_data(self):
-        path = FOLDER + "/cut.npy"
-        with open(X, "rb") as whole, open(path, "wb") as cut:
-            cut.write(whole.read()[:128 + 4 * WIDTH * 800 + 5])
-        for workers in (0, 1):
-            loader = antifreeze.Loader(path, labels=Y, batch=BATCH, budget="1M", on_error="skip", as_="numpy", transform=transforms.plain,
-                                       workers=workers)
-            with self.assertWarnsRegex(RuntimeWarning, "were left out"):
-                self.assertEqual(sorted(self.labels(loader)), list(range(800)))
-            self.assertEqual(loader.times().skipped, SAMPLES - 800)
-
-    def test_worker_dies(self):
-        for transform, words in ((transforms.exits, "exit code 3"), (transforms.crashes, "signal 11"),
-                                 (transforms.is_killed, "SIGKILL.*memory")):
-            with self.subTest(words):
-                loader = self.loader(transform, 2, shuffle="none", on_error="skip")
-                loop = iter(loader)
-                with self.assertRaisesRegex(antifreeze.LoaderError, rf"worker .* ended on batch 15 of epoch 0 \(samples 480 .*{words}"):
-                    self.labels(loop)
-                with self.assertRaisesRegex(antifreeze.LoaderError, words):  # and again, at once
-                    next(iter(loader))
-                self.assertEqual([process.poll() is not None for process in loader._native._pool.processes], [True, True])
-        with self.assertRaisesRegex(antifreeze.LoaderError, "ended on the first samples .* at the open: with exit code 3"):
-            self.loader(transforms.exits, 1, subset=(495, 700))
-
-    def test_changes(self):
-        for workers in (0, 1):
-            for transform, words in ((transforms.grows, r"float64 \(32, 64\).*first batch float32 \(32, 64\)"),
-                                     (transforms.widens, r"\(32, 128\)"), (transforms.doubles, r"\(64, 64\)"),
-                                     (transforms.leaves, "first batch .* and ")):
-                for on_error in ("raise", "skip"):  # it is no bad sample
-                    with self.assertRaisesRegex(antifreeze.LoaderError, rf"(?s){words}.*batch 15 of epoch 0"):
-                        self.labels(self.loader(transform, workers, shuffle="none", on_error=on_error))
-            with self.assertRaisesRegex(antifreeze.LoaderError, "gave 64 things.*stack"):
-                self.loader(transforms.listed, workers)
-            with self.assertRaisesRegex(antifreeze.LoaderError, "no array of numbers"):
-                self.loader(lambda x, y: numpy.array([object()]), 0)
-
-    def test_options(self):
-        for transform, workers, kind, words in ((lambda x, y: x, 1, antifreeze.LoaderError, "lambda.*top of a file.*workers=0"),
-                                                (self.loader, 1, antifreeze.LoaderError, "cannot be sent.*workers=0"),
-                                                (transforms.Unloadable(), 1, antifreeze.LoaderError, "(?s)could not.*not in a worker"),
-                                                (3, 1, TypeError, "a function"), (transforms.plain, -1, ValueError, "workers=-1"),
-                                                (transforms.plain, 1.5, ValueError, "workers=1.5")):
-            with self.assertRaisesRegex(kind, words):
-                self.loader(transform, workers)
-        self.assertEqual(sum(1 for _ in self.loader(lambda x, y: x, 0)), BATCHES)
-
-    def test_fork(self):
-        loader = self.loader(transforms.plain, 1)
-        x, _ = next(iter(loader))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            pid = os.fork()
-        if pid == 0:
-            try:
-                list(loader)
-            except antifreeze.LoaderError as error:
-                del x, loader
-                gc.collect()
-                os._exit(0 if "fork" in str(error) else 1)
-            os._exit(2)
-        ended = [0, 0]
-
-        def is_ended():
-            ended[:] = os.waitpid(pid, os.WNOHANG)
-            return ended[0]
-
-        if not wait_until(is_ended):
-            os.kill(pid, signal.SIGKILL)
-        self.assertEqual(ended, [pid, 0])
-        self.assertEqual(sorted(self.labels(loader)), list(range(SAMPLES)))
-
-    # ---- processes ----
-
-    def test_workers_end(self):
-        for how in ("close", "forget", "error"):
-            with self.subTest(how):
-                loader = self.loader(transforms.sleeps if how == "close" else transforms.plain, 2, shuffle="none")
-                processes = loader._native._pool.processes
-                loop = iter(loader)
-                for _ in range(14 if how == "close" else 1):  # then one is busy for long
-                    next(loop)
-                began = time.monotonic()
-                if how == "close":
-                    loader.close()
-                    with self.assertRaisesRegex(antifreeze.LoaderError, "closed"):
-                        next(loop)
-                del loop, loader
-                gc.collect()
-                self.assertTrue(all(process.poll() is not None for process in processes))
-                self.assertLess(time.monotonic() - began, 60)
-
-    def test_parent_is_killed(self):
-        """Also in the midst of a transform, workers end with the program."""
-        child = subprocess.Popen([sys.executable, "-B", "-c", VICTIM, PYTHON, FOLDER], stdout=subprocess.PIPE, text=True)
-        pids = [int(pid) for pid in child.stdout.readline().split()]
-        self.assertEqual(len(pids), 2)
-        self.assertTrue(wait_until(lambda: any(is_asleep(pid) for pid in pids)))
-        child.kill()
-        child.wait()
-        child.stdout.close()
-        self.assertTrue(wait_until(lambda: not any(is_alive(pid) for pid in pids)))
-
-    def test_started_by_a_thread(self):
-        """Linux would end workers with the thread that started them."""
-        made = []
-        thread = threading.Thread(target=lambda: made.append(self.loader(transforms.plain, 1)))
-        thread.start()
-        thread.join()
-        self.assertEqual(sorted(self.labels(made[0])), list(range(SAMPLES)))
-
-    def test_programs(self):
-        """The transform is found in the program's own file, whether its work stands under `if __name__ == "__main__":` or not."""
-        for name, program in (("bare", BARE), ("guarded", GUARDED)):
-            for way in ("file", "module"):
-                with self.subTest(name, way=way), tempfile.TemporaryDirectory() as folder:
-                    for file in "x.npy", "y.npy":
-                        os.symlink(f"{FOLDER}/{file}", f"{folder}/{file}")
-                    os.mkdir(folder + "/package")
-                    with open(folder + "/package/program.py", "w", encoding="utf-8") as file:
-                        file.write(program)
-                    command = ["package/program.py"] if way == "file" else ["-m", "package.program"]
-                    done = subprocess.run([sys.executable, "-B", *command, PYTHON, folder], cwd=folder, capture_output=True, text=True,
-                                          timeout=PATIENCE_S, check=False)
-                    self.assertEqual((done.stdout.strip(), done.stderr), (str(BATCHES), ""))
-                    with open(folder + "/runs", encoding="ascii") as file:
-                        self.assertEqual(sorted(file), ["begun\n"] * 3 + ["done\n"])  # two workers have read it, and stopped in time
-
-    def test_session(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for file in "x.npy", "y.npy":
-                os.symlink(f"{FOLDER}/{file}", f"{folder}/{file}")
-            done = subprocess.run([sys.executable, "-B", "-c", BARE, PYTHON, folder], capture_output=True, text=True,
-                                  timeout=PATIENCE_S, check=False)
-        self.assertRegex(done.stderr, "LoaderError: transform=transform was written in a session .*workers=0")
-
     # ---- figures ----
 
     def test_slowest(self):
@@ -595,44 +261,5 @@ def memory_files(pid="self"):
     return found
 
 
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def is_asleep(pid):
-    """In a transform that sleeps."""
-    try:
-        with open(f"/proc/{pid}/wchan", encoding="ascii") as file:
-            return "nanosleep" in file.read()
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(.02)
-    return False
-
-
 if __name__ == "__main__":
-    PYTHON = feed_case.enter(__doc__, "numpy")
-    import numpy
-
-    import antifreeze
-    with tempfile.TemporaryDirectory() as FOLDER:
-        X, Y = FOLDER + "/x.npy", FOLDER + "/y.npy"
-        rows = numpy.arange(SAMPLES, dtype=numpy.float32)[:, None] + numpy.arange(WIDTH, dtype=numpy.float32)
-        numpy.save(X, rows)
-        numpy.save(Y, numpy.arange(SAMPLES))
-        with open(FOLDER + "/transforms.py", "w", encoding="utf-8") as program:
-            program.write(TRANSFORMS)
-        sys.path.insert(0, FOLDER)
-        import transforms
-        unittest.main()
+    unittest.main()

@@ -1,4 +1,5 @@
 /* convert: checks what is asked for and lets antifreeze-convert do it. */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,10 +14,14 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-enum { ARGUMENTS = 24, SIDE_MOST = 65535 };
+enum {
+        ARGUMENTS = 24,
+        SIDE_MOST = 65535,
+        LOOK_MOST = 1000, /* names of a folder: it may as well be a million pictures */
+};
 
 struct convert_options {
-        const char *labels, *format, *details, *resize, *mean, *deviation;
+        const char *labels, *format, *details, *resize, *mean, *deviation, *python;
         uint64_t budget_bytes, chunk_bytes, shard_bytes, level;
         bool is_float, dry_run, force, json, quiet;
 };
@@ -41,16 +46,6 @@ static void add_number(struct arguments *to, const char *name, uint64_t value)
         char text[24];
         snprintf(text, sizeof text, "%" PRIu64, value);
         add_text(to, name, text);
-}
-
-static int find_converter(char *ret, size_t cap)
-{
-        static const struct afz_part converter = {
-                .name = "antifreeze-convert",
-                .beside = {"/convert/", "/../libexec/antifreeze/"},
-                .installed = AFZ_LIBEXEC_DIR,
-        };
-        return afz_find_part(&converter, ret, cap);
 }
 
 /* "224" or "224x320": height, width. */
@@ -117,6 +112,72 @@ static void give(struct arguments *to, const struct afz_invocation *invocation, 
         add_number(to, "quiet", o->quiet);
 }
 
+/* ---- Parquet, which pyarrow reads ---- */
+
+static bool ends_like_parquet(const char *name)
+{
+        static const char *const endings[] = {".parquet", ".parq", ".pq"};
+        size_t length = strlen(name);
+        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+                size_t end = strlen(endings[i]);
+                if (length > end && strcmp(name + length - end, endings[i]) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static bool is_parquet(const char *path, const char *format)
+{
+        if (format)
+                return strcmp(format, "parquet") == 0;
+        if (ends_like_parquet(path))
+                return true;
+        DIR *dir = opendir(path);
+        struct dirent *entry;
+        bool is = false;
+        for (int i = 0; dir && !is && i < LOOK_MOST && (entry = readdir(dir)); i++)
+                is = !strchr("._", entry->d_name[0]) && ends_like_parquet(entry->d_name);
+        if (dir)
+                closedir(dir);
+        return is;
+}
+
+/* Up by so many folders. */
+static void cut_path(char *path, int up)
+{
+        for (char *slash; up > 0 && (slash = strrchr(path, '/')); up--)
+                *slash = '\0';
+}
+
+/* Puts Python in the program's place: it reads, and the rest is the same code as of the program. */
+static int run_python(const char *python, struct arguments *to, char *converter)
+{
+        static const char boot[] = "import sys; sys.path[0] = sys.argv[1]; import antifreeze; "
+                                   "from _antifreeze.feed.convert import main; main(*sys.argv[2:])";
+        char package[1024], library[1100], *argv[ARGUMENTS + 8];
+        int n = 0;
+        cut_path(converter, 1);
+        snprintf(library, sizeof library, "%s/libantifreeze-convert.so", converter);
+        if (access(library, R_OK) < 0)
+                return afz_fail(AFZ_EXIT_OWN, "convert: %s: %s; Parquet needs it", library,
+                                strerror(errno));
+        if (afz_find_part(&afz_part_agent, package, sizeof package) < 0)
+                return afz_fail(AFZ_EXIT_OWN, "convert: the Python package antifreeze is not "
+                                              "installed beside this program; Parquet needs it");
+        cut_path(package, 3); /* antifreeze/enter/sitecustomize.py */
+        char *const first[] = {(char *)python, (char *)"-c", (char *)boot, package, library};
+        for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+                argv[n++] = first[i];
+        for (int i = 1; i < to->argc; i++)
+                argv[n++] = to->argv[i];
+        argv[n] = NULL;
+        execvp(python, argv);
+        return afz_fail(AFZ_EXIT_USAGE,
+                        "convert: Parquet is read by Python with pyarrow, and %s cannot be "
+                        "started: %s; --python names another",
+                        python, strerror(errno));
+}
+
 static int run_convert(const struct afz_invocation *invocation)
 {
         const struct convert_options *o = invocation->options;
@@ -130,13 +191,15 @@ static int run_convert(const struct afz_invocation *invocation)
                 return afz_fail(AFZ_EXIT_USAGE,
                                 "convert: --resize is a height and a width: 224x320, or 224 for "
                                 "both");
-        if (find_converter(converter, sizeof converter) < 0)
+        if (afz_find_part(&afz_part_converter, converter, sizeof converter) < 0)
                 return afz_fail(AFZ_EXIT_OWN,
                                 "convert: antifreeze-convert is not installed beside this program "
                                 "or in " AFZ_LIBEXEC_DIR);
         give(&to, invocation, height, width);
         if (to.is_short)
                 return afz_fail(AFZ_EXIT_OWN, "convert: no memory");
+        if (is_parquet(invocation->argv[0], o->format))
+                return run_python(o->python, &to, converter);
         to.argv[0] = converter;
         execv(converter, to.argv);
         return afz_fail(AFZ_EXIT_OWN, "convert: %s: %s", converter, strerror(errno));
@@ -160,7 +223,7 @@ static const struct afz_option convert_rows[] = {
          .arg = "NAME",
          .type = AFZ_OPTION_STRING,
          .offset = offsetof(struct convert_options, format),
-         .help = "What SOURCE is, where it does not say so itself: raw, tokens."},
+         .help = "What SOURCE is, where it does not say so itself: raw, tokens, parquet."},
         {.name = "details",
          .arg = "JSON",
          .type = AFZ_OPTION_STRING,
@@ -214,6 +277,13 @@ static const struct afz_option convert_rows[] = {
          .max = 19,
          .default_text = "3",
          .help = "How hard zstd tries, up to 19; it is read equally fast. 0: nothing is packed."},
+        {.name = "python",
+         .arg = "PATH",
+         .type = AFZ_OPTION_STRING,
+         .offset = offsetof(struct convert_options, python),
+         .complete = AFZ_COMPLETE_FILE,
+         .default_text = "python3",
+         .help = "For Parquet: the Python that has pyarrow."},
         {.name = "dry-run",
          .letter = 'n',
          .offset = offsetof(struct convert_options, dry_run),
@@ -238,6 +308,7 @@ static const struct convert_options convert_defaults = {
         .chunk_bytes = 1 * MIB,
         .shard_bytes = 64 * MIB,
         .level = 3,
+        .python = "python3",
 };
 
 static const struct afz_example convert_examples[] = {
@@ -250,6 +321,9 @@ static const struct afz_example convert_examples[] = {
         {"antifreeze convert --format tokens --details '{\"dtype\": \"u2\", \"length\": 1024, "
          "\"overlap\": 1}' tokens.bin tokens.zarr",
          "Packed tokens, 1024 and one more a sample."},
+        {"antifreeze convert --details '{\"columns\": [\"a\", \"b\"]}' --labels y table.parquet "
+         "table.zarr",
+         "Columns of Parquet: two as an array, and one as labels."},
         {0},
 };
 
@@ -257,9 +331,11 @@ const struct afz_command afz_command_convert = {
         .name = "convert",
         .summary = "make a fast local copy of a dataset for the loader",
         .description =
-                "Reads SOURCE once, in any format that the loader reads by itself (npy, npz, IDX, "
-                "Zarr, CSV, a folder or tar of pictures, records, tokens), and writes DEST: a "
-                "folder with Zarr v3 arrays in shards, packed with zstd and summed with crc32c, "
+                "Reads SOURCE once, in any format that the loader reads (npy, npz, IDX, Zarr, CSV, "
+                "a "
+                "folder or tar of pictures, records, tokens; Parquet by Python's pyarrow), and "
+                "writes DEST: a folder with Zarr v3 arrays in shards, packed with zstd and summed "
+                "with crc32c, "
                 "which the loader, zarr-python and others read. Pictures are decoded once and for "
                 "all; what is drawn at random belongs into the training and is not done here.\n\n"
                 "It stays within its budget of memory whatever the size of SOURCE. When it is "

@@ -9,12 +9,12 @@ LIBRARY: libantifreeze-loader.so. NAME: only those checks whose name begins so. 
 of its own. Says what it checks, with figures; exit 1: one failed.
 """
 import os
-import subprocess
 import sys
 import tempfile
 
+from checks import run_all
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PATIENCE_S = 300
 
 BEFORE = f"""
 import sys; sys.path.insert(0, {ROOT + "/python"!r})
@@ -32,11 +32,6 @@ if not os.path.exists(Y):
 def loader(**more): return antifreeze.Loader(X, labels=Y, **{"batch": BATCH, "budget": "64M", "seed": 5, "device": "cuda", **more})
 def labels(data): return [int(i) for _, y in data for i in y.tolist()]
 def is_right(x, y): return bool((x[:, 0] == y).all() and (x[:, -1] == y + WIDTH - 1).all())
-def check(what, is_true, *more):
-    print("  ", "ok  " if is_true else "FAIL", what, *more, flush=True)
-    if not is_true: failed.append(what)
-failed = []
-def end(): sys.exit(bool(failed))
 def sender(made): return made._feed._sender
 """
 
@@ -189,18 +184,8 @@ def main():
         sys.exit(__doc__)
     library, names = os.path.abspath(sys.argv[1]), sys.argv[2:]
     chosen = {name: text for name, text in CHECKS.items() if not names or name.startswith(tuple(names))}
-    env = {**{k: v for k, v in os.environ.items() if not k.startswith("ANTIFREEZE")}, "ANTIFREEZE_LOADER": library}
-    failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in chosen.items():
-            print(name, flush=True)
-            status = subprocess.run([sys.executable, "-B", "-c", BEFORE + text + "\nend()", folder], env=env, timeout=PATIENCE_S,
-                                    check=False).returncode
-            if status:
-                failed += 1
-                print(f"   FAIL: ended with {status}", flush=True)
-    print(f"{len(chosen) - failed} of {len(chosen)} hold")
-    return failed > 0
+        return run_all(chosen, BEFORE, folder, env=lambda _: {"ANTIFREEZE_LOADER": library})
 
 
 if __name__ == "__main__":

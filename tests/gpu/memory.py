@@ -8,12 +8,12 @@ Takes no arguments; needs torch with CUDA, but neither the probe nor the guard: 
 is a process of its own. Says what it checks; exit 1: one failed.
 """
 import os
-import subprocess
 import sys
+
+from checks import run_all
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GIB = 1 << 30
-PATIENCE_S = 300
 
 BEFORE = f"""
 import sys, types
@@ -28,11 +28,6 @@ from torch import nn
 from _antifreeze.see import oom, torch_memory as memory
 told = tell.last
 MIB, GIB = 1 << 20, 1 << 30
-def check(what, is_true, *more):
-    print("  ", "ok  " if is_true else "FAIL", what, *more, flush=True)
-    if not is_true: failed.append(what)
-failed = []
-def end(): sys.exit(bool(failed))
 """
 
 # Whether a child that was forked can use CUDA: after the import, after an optimizer's step, after training on the CPU. torch itself
@@ -176,20 +171,9 @@ check("and a number is kept", isinstance(history[-1], float))
 }
 
 
-def main():
-    failed = 0
-    for name, text in CHECKS.items():
-        print(name, flush=True)
-        env = {k: v for k, v in os.environ.items() if not k.startswith("ANTIFREEZE")}
-        if name == "the budget":
-            env["ANTIFREEZE_GPU_BUDGET"] = str(4 * GIB)
-        status = subprocess.run([sys.executable, "-B", "-c", BEFORE + text + "\nend()"], env=env, timeout=PATIENCE_S, check=False).returncode
-        if status:
-            failed += 1
-            print(f"   FAIL: ended with {status}", flush=True)
-    print(f"{len(CHECKS) - failed} of {len(CHECKS)} hold")
-    return failed > 0
+def env(name):
+    return {"ANTIFREEZE_GPU_BUDGET": str(4 * GIB)} if name == "the budget" else {}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_all(CHECKS, BEFORE, env=env))

@@ -1,20 +1,17 @@
-"""One call of a transform: its draws seeded, what it gives taken apart, and where that lies in a slot. Workers and the program itself
-do it the same way, so what comes out is the same, too."""
+"""How a transform is called: its draws seeded, what it gives taken apart, what goes wrong told. Workers and the program itself do it
+the same way, so what comes out is the same, too."""
 import random
 import struct
 import sys
 from collections.abc import Mapping
 from hashlib import blake2b
-from math import prod
 
+from . import native
 from .handover import torch_can
+from .slots import Unfit, kinds_of
 
-LINE, PAGE = 64, 4096  # what frameworks want arrays to begin on; slots begin on pages
+SKIP = 1  # AFZ_ERROR_SKIP
 PARTS_MOST = 32  # more arrays than that are rather the samples of a list
-
-
-class Unfit(ValueError):
-    """What the transform gave cannot be handed over."""
 
 
 def seed_of(*numbers):
@@ -77,56 +74,49 @@ def array_of(value):
     return numpy.require(array, array.dtype.newbyteorder("="), ["C", "W"])
 
 
-def put_together(keys, arrays):
-    """What the loop gets."""
-    if keys:
-        return dict(zip(keys, arrays))
-    return arrays[0] if keys is None else tuple(arrays)
+class Call:
+    """How the transform is called, here or in a worker. What comes of it: ("done", (keys, arrays)), ("unfit", a sentence) or ("raised",
+    an exception or its traceback)."""
+
+    def __init__(self, transform, as_, options, pool):
+        self._transform, self._as, self._pool = transform, as_, pool
+        self._batch, self._seed, self._rank, self._ranks = options["batch"], options["seed"], options["rank"], options["ranks"]
+        self.is_skipping, self.is_shared = options["on_error"] == SKIP, pool is not None
+
+    def seed(self, epoch, index):
+        return seed_of(self._seed & native.UINT64_MAX, epoch, index, self._rank)
+
+    def here(self, arrays, epoch, index, layout=None):
+        try:
+            with Seeded(self.seed(epoch, index)):
+                what = take_apart(self._transform(*input_of(arrays, self._as)))
+            if layout:
+                layout.check(*what)
+            return "done", what
+        except Unfit as error:
+            return "unfit", str(error)
+        except Exception as error:
+            return "raised", error
+
+    def once(self, source, arrays):
+        """To see what comes of it: types and shapes in place of arrays."""
+        if self._pool is None:
+            said, what = self.here(arrays, 0, 0)
+            return said, (what[0], kinds_of(what[1])) if said == "done" else what
+        return self._pool.once(source, arrays, self.seed(0, 0))
+
+    def name(self, epoch, index, count):
+        first = (index * self._ranks + self._rank) * self._batch
+        return f"batch {index} of epoch {epoch} (samples {first} to {first + count - 1} of its order)"
+
+    def refuse(self, said, what, where):
+        if said == "unfit":
+            raise native.LoaderError(f"{what} (on {where})")
+        is_here = isinstance(what, BaseException)
+        raise native.LoaderError(f"the transform failed on {where}:{' ' if is_here else chr(10)}{say_error(what) if is_here else what}") \
+            from (what if is_here else None)
 
 
-class Layout:
-    """Of a slot: which arrays there are, how large at the most, and where. Learned from one batch and the same for all others."""
-
-    def __init__(self, keys, kinds, count, batch):
-        """kinds: types and shapes that came of count samples; a whole batch may have more."""
-        self.keys, self.parts, at = keys, [], 0
-        for dtype, shape in kinds:
-            shape = (batch, *shape[1:]) if shape[:1] == (count,) else shape
-            self.parts.append((dtype, shape, at))
-            at += -(-dtype.itemsize * prod(shape) // LINE) * LINE
-        self.bytes = max(PAGE, -(-at // PAGE) * PAGE)
-
-    def check(self, keys, arrays):
-        """All of it is as it was, but for the number of samples, which may be less."""
-        now = kinds_of(arrays)
-        first = [(dtype, shape) for dtype, shape, _ in self.parts]
-        if keys != self.keys or len(now) != len(first) or not all(map(fits, now, first)):
-            raise Unfit(f"the transform gave {say(keys, now)}, and for the first batch {say(self.keys, first)}: types and shapes are to be "
-                        "the same for all batches, but for a smaller number of samples")
-
-    def views(self, memory, at, lengths):
-        """Arrays over a slot. lengths: how many samples are in each; None: it is but a number."""
-        import numpy
-        return [numpy.ndarray(shape if length is None else (length, *shape[1:]), dtype, memory, at + offset)
-                for (dtype, shape, offset), length in zip(self.parts, lengths)]
-
-    def fill(self, memory, at, arrays):
-        """Returns the lengths for views()."""
-        lengths = [array.shape[0] if array.shape else None for array in arrays]
-        for view, array in zip(self.views(memory, at, lengths), arrays):
-            view[...] = array
-        return lengths
-
-
-def kinds_of(arrays):
-    return [(array.dtype, array.shape) for array in arrays]
-
-
-def fits(now, first):
-    (dtype, shape), (first_dtype, most) = now, first
-    return dtype == first_dtype and len(shape) == len(most) and shape[1:] == most[1:] and shape[:1] <= most[:1]
-
-
-def say(keys, parts):
-    words = [f"{dtype} {shape}" for dtype, shape in parts]
-    return "{" + ", ".join(f"{key!r}: {word}" for key, word in zip(keys, words)) + "}" if keys else " and ".join(words)
+def say_error(what):
+    """In one line."""
+    return f"{type(what).__name__}: {what}" if isinstance(what, BaseException) else what.rstrip().rpartition("\n")[2]

@@ -18,7 +18,7 @@ import sys
 from time import monotonic_ns
 
 from ..see.inputs import SHM_PART, bytes_of, samples_of, shm_bytes
-from .quantity import parse_bytes, say_bytes
+from .arguments import parse_bytes, say_bytes
 
 LOOK_NS = 250_000_000  # between two looks at what workers hold: each takes a millisecond or so
 MAKING = 2  # batches that a worker holds while it makes one: its samples, and what they are put together to

@@ -58,7 +58,7 @@ class Ahead:
         return self._taken is not None or self._feed.is_ready()
 
     def state(self):
-        return self._state or self._feed.state()
+        return self._feed.renew(self._state) if self._state else self._feed.state()
 
     def seek(self, packed):
         self._feed.seek(packed)

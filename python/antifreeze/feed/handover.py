@@ -36,6 +36,13 @@ def converter(name):
     return None
 
 
+def put_together(keys, arrays):
+    """What the loop gets."""
+    if keys:
+        return dict(zip(keys, arrays))
+    return arrays[0] if keys is None else tuple(arrays)
+
+
 def torch_can(torch, array):
     """Older versions have no unsigned numbers but bytes."""
     if array.dtype.kind == "u" and array.dtype.itemsize > 1 and not hasattr(torch, array.dtype.name):
@@ -53,8 +60,6 @@ def be_a_dataset(kind):
 def tf_dataset(loader):
     """A tf.data.Dataset whose elements are whole batches. Each way through it is an epoch, or what is left of one."""
     import tensorflow
-
-    from .apply import put_together
     batch = loader.batch if loader.drop_last else None  # else the last is shorter
     specs = [tensorflow.TensorSpec((batch, *shape), dtype) for _, dtype, shape, _ in loader.fields]
     options = tensorflow.data.Options()

@@ -4,7 +4,7 @@ a batch needs. So does a smaller step, where there is one (split/sizing.py): all
 import weakref
 
 from .. import clock, talk
-from .quantity import say_bytes
+from .arguments import say_bytes
 
 _open = weakref.WeakSet()
 

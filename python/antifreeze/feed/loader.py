@@ -13,20 +13,19 @@ been, with any number of threads and ranks.
 import gc
 import sys
 import weakref
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from collections import namedtuple
 from time import monotonic_ns
 
 from .. import clock
-from . import choice, handover, less, native, parquet, ranks as sharing, stall
-from .apply import put_together
-from .quantity import parse_bytes
+from . import handover, less, native, parquet, ranks as sharing, stall
+from .arguments import chosen, one_of, parse_bytes, refuse_idle, whole
 
 SHUFFLES = {"window": 0, "none": 1, "global": 2}
 ON_ERROR = {"raise": 0, "skip": 1}
 STATE = "antifreeze.loader"  # the key of a state
 WARNINGS_MOST = 10  # of samples that are left out; the rest is counted
-FRAMES = 6  # from warn() up to the program's own line: what tells, Loader._next(), the loop, and the clock around it
+FRAMES = 7  # from warn() up to the program's own line: what tells, Loader._next(), the loop, and the clock in it
 
 LoaderError = native.LoaderError
 Progress = namedtuple("Progress", "epoch done batches")  # the epoch that the next batch is of, and how many of its batches are done
@@ -40,7 +39,8 @@ class Loader:
               "global": all samples; "none": in the order of the data
     as_       "numpy", "torch", "tensorflow", "jax"; None: torch if the program has imported it, else NumPy
     device    "cuda": torch's tensors there, copied from pinned memory while the program works on the batch before
-    rank, ranks   which part of each batch × ranks samples is this process's; None: as torch.distributed or the environment says
+    rank, ranks   which part of each batch × ranks samples is this process's; None: as torch.distributed, JAX or the
+              environment (torchrun, accelerate, srun) says
     subset    only these samples: a slice, a range, (start, stop), a mask, or an array of their numbers
     weights   how often each sample is drawn beside the others, with putting back; draws: in an epoch, else as many as samples
     on_error  "skip": samples that cannot be read are left out, counted, and told of
@@ -52,24 +52,27 @@ class Loader:
 
     def __init__(self, paths, labels=None, *, batch, budget="512MiB", seed=0, shuffle="window", as_=None, device=None, drop_last=False,
                  on_error="raise", threads=0, rank=None, ranks=None, columns=None, subset=None, weights=None, draws=0, format=None,
-                 details=None, image=None, transform=None, workers=1):
+                 details=None, image=None, transform=None, workers=None):
         stop_reading()
         if hasattr(paths, "read"):
             raise TypeError("paths: the name of a file, and not an open one")
-        self.batch, self.drop_last = int(batch), bool(drop_last)
+        self.batch, self.drop_last = whole("batch", batch, 1, native.UINT32_MAX), bool(drop_last)
         self._as, self._device = handover.asked(as_, device)
         self._files, source = parquet.open_source(paths, labels, columns, format, details)
+        refuse_idle(self._files, format, details, transform, workers, weights, draws)
         self._said = sharing.given(rank, ranks)  # else it is found out, also later
         self._options = {
-            "budget_bytes": parse_bytes(budget), "batch": self.batch, "seed": seed, "shuffle": one_of("shuffle", shuffle, SHUFFLES),
-            "on_error": one_of("on_error", on_error, ON_ERROR), "is_last_dropped": self.drop_last, "threads": threads, "format": format,
-            "details": details, "image": image}
+            "budget_bytes": parse_bytes(budget), "batch": self.batch, "seed": whole("seed", seed), "shuffle": one_of("shuffle", shuffle, SHUFFLES),
+            "on_error": one_of("on_error", on_error, ON_ERROR), "is_last_dropped": self.drop_last, "format": format, "details": details,
+            "image": image, "threads": whole("threads", threads, 0, native.UINT32_MAX)}
         if source:
             self._options.update(source=source, format="arrow", details=None, threads=threads or source.threads)
-        self._choice = subset, weights, draws  # as it was given: lists made of it are not kept
-        self._transform, self._workers = transform, workers
+        self._choice = subset, weights, whole("draws", draws, 0, native.UINT64_MAX)  # as it was given: lists made of it are not kept
+        self._transform, self._workers = transform, 1 if workers is None else workers
         self._open(self._said or sharing.found())
         self._loop = None  # the one that goes on: weak
+        self._back = None  # the place to go back to: behind it nothing was handed over
+        self._end = None  # figures of one that is closed
         self._is_at_start = True  # the next loop goes on from here; else it begins an epoch
         self._is_resumed = False  # from a state, in the midst of an epoch
         self._warned = self._copies = 0
@@ -86,7 +89,7 @@ class Loader:
 
     def _open(self, share):
         self.rank, self.ranks = share
-        options = {**self._options, **choice.chosen(*self._choice, self._count_samples), "rank": self.rank, "ranks": self.ranks}
+        options = {**self._options, **chosen(*self._choice, self._count_samples), "rank": self.rank, "ranks": self.ranks}
         if self._transform is None:
             self._native = native.Native(self._files, **options)
         else:
@@ -105,15 +108,19 @@ class Loader:
             from . import cuda
             self._feed = cuda.ahead(self._feed, self._native, self._device)
 
+    def _place(self):
+        return self._native.renew(self._back) if self._back else self._feed.state()
+
     def _take_share(self, frame):
         """Of the data, as they are asked for from there. Ranks may come to be known only now, and so may somebody who shares them
         out: then what was open is opened anew, at the same place."""
         share = sharing.taken(self._said, frame)
         if share != (self.rank, self.ranks):
-            state = self._feed.state()
+            state = self._place()
             self.close()
             self._open(share)
             self._feed.seek(state)
+            self._back = self._end = None
             less.offer(self)
 
     def __len__(self):
@@ -124,7 +131,8 @@ class Loader:
 
     def __repr__(self):
         return (f"<antifreeze.Loader: {self.samples} samples, {self._batches} batches of {self.batch}, "
-                f"{self.budget_bytes >> 20} MiB, shuffle quality {self.shuffle_quality:.2f}>")
+                f"{self.budget_bytes >> 20} MiB, shuffle quality {self.shuffle_quality:.2f}"
+                f"{f', rank {self.rank} of {self.ranks}' * (self.ranks > 1)}>")
 
     def __iter__(self):
         self._take_share(sys._getframe(1))
@@ -134,7 +142,7 @@ class Loader:
         """A loop whose arrays become what convert() makes of them."""
         if not self._is_at_start:
             self._teller.over()
-            self._feed.begin(self.epoch + 1)
+            self._go(self._feed.begin, self.epoch + 1)
             self._is_at_start = True
         loop = Loop(self, convert, self._batches - self.progress.done)
         self._loop = weakref.ref(loop)
@@ -151,6 +159,9 @@ class Loader:
     def _next(self, loop, convert):
         if self._loop is None or self._loop() is not loop:
             raise RuntimeError("another loop has begun over this loader: one at a time goes through its data")
+        loop.begin_turn((self._place(), self._is_at_start, self._is_resumed))
+        if self._back:
+            self._go(self._feed.seek, self._back)
         try:
             batch = self._feed.next()
         except LoaderError:
@@ -170,7 +181,12 @@ class Loader:
             self._look_who_holds()
         if convert:
             arrays = [convert(array) for array in arrays]
-        return put_together(self._keys, arrays)
+        return handover.put_together(self._keys, arrays)
+
+    def _return_to(self, before, loop):
+        """What was taken since was not handed over."""
+        self._back, self._is_at_start, self._is_resumed = before
+        self._loop = weakref.ref(loop)
 
     def _look_who_holds(self):
         """Batches that are garbage already, but of the kind that waits for Python's collector, are nobody's fault (Keras on torch
@@ -194,35 +210,41 @@ class Loader:
     @property
     def epoch(self):
         """That the next batch is of."""
-        return native.epoch_of(self._feed.state())
+        return native.epoch_of(self._place())
 
     @property
     def progress(self):
-        state = self._feed.state()
+        state = self._place()
         return Progress(native.epoch_of(state), native.batches_of(state), self._batches)
 
     def set_epoch(self, epoch):
         """The next loop is this epoch, counted from 0, as DistributedSampler's. If a state that was loaded is in its midst, that
         loop goes on there."""
         if not self._is_resumed or epoch != self.epoch:
-            self._feed.begin(int(epoch))
+            self._go(self._feed.begin, whole("epoch", epoch, 0, native.UINT64_MAX))
             self._is_resumed = False
         self._loop, self._is_at_start = None, True
 
     def state_dict(self):
-        return {STATE: self._feed.state().hex()}
+        return {STATE: self._place().hex()}
 
     def load_state_dict(self, state):
         try:
             packed = bytes.fromhex(state[STATE])
         except (KeyError, TypeError, ValueError):
             raise LoaderError("this is no state of an antifreeze.Loader") from None
-        self._feed.seek(packed)
+        self._go(self._feed.seek, packed)
         self._loop, self._is_at_start, self._is_resumed = None, True, True
+
+    def _go(self, way, there):
+        if self._end:
+            raise LoaderError("this loader is closed")
+        way(there)
+        self._back = None
 
     def times(self):
         """What the time of this epoch, or of the last, went into, and what limited it."""
-        return stall.Times(self._native)
+        return self._end or stall.Times(self._native)
 
     def shrink(self, budget):
         """To make do with so many bytes, up to the budget that it was opened with: what was loaded ahead goes back at once, the rest
@@ -233,22 +255,28 @@ class Loader:
         return self._native.ask(size)
 
     def close(self):
-        """Arrays that somebody has stay good."""
-        less.withdraw(self)
-        self._teller.close()
-        self._native.close()
+        """Arrays that somebody has stay good, and so do times(), progress and state_dict()."""
+        if self._end is None:
+            less.withdraw(self)
+            self._back, self._end = self._place(), self.times()
+            self._teller.close()
+            self._native.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
-class Loop:
-    """One way through the data, or through what is left of them after a state was loaded."""
+class Turns:
+    """The batches of a loop, one by one."""
 
     def __init__(self, loader, convert, batches):
         self._loader, self._convert, self._left = loader, convert, batches
         self._is_over = False
         self._lock = allocate_lock()  # threads may go through it together: each batch is one's, and the end is the end for all
-
-    def __iter__(self):
-        return self
+        self._before = self._taker = None  # where the loader was before the last turn, and whose that was
 
     def __next__(self):
         with self._lock:
@@ -262,12 +290,44 @@ class Loop:
             self._left -= 1
             return batch
 
+    def begin_turn(self, before):
+        self._before, self._taker = before, get_ident()
+
+
+clock.time_next(Turns, less.hear)
+
+
+class Loop(Turns):
+    """One way through the data, or through what is left of them after a state was loaded.
+
+    A turn is whole or has not been: Ctrl-C may come at any moment, and what was not handed over then is given the next time. Python
+    looks for it within a function and at calls, but not between a function's return and the loop that gets the batch."""
+
+    _turn = Turns.__next__  # with the time that it took
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._taker == get_ident():
+            self._taker = None
+        try:
+            return self._turn()
+        except (StopIteration, LoaderError):
+            raise
+        except BaseException:
+            if self._taker == get_ident():  # else it has not begun, or other threads have gone on
+                self._put_back()
+            raise
+
+    def _put_back(self):
+        self._loader._return_to(self._before, self)
+        self._is_over, self._taker = False, None
+        self._left = self._loader._batches - self._loader.progress.done
+
     def __length_hint__(self):
         """Batches that are still to come."""
         return max(0, self._left)
-
-
-clock.time_next(Loop, less.hear)
 
 
 def stop_reading():
@@ -278,12 +338,6 @@ def stop_reading():
     if worker is not None and worker.is_coming_up:  # its own workers would come here, too, and so on without an end
         raise LoaderError("a file that has the transform makes a Loader when it is imported, and workers import it: make the Loader in a "
                           "function, or put the transform into a file of its own")
-
-
-def one_of(name, word, words):
-    if word not in words:
-        raise ValueError(f"{name}={word!r}: it is one of {', '.join(words)}")
-    return words[word]
 
 
 def warn(text):

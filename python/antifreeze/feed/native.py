@@ -7,9 +7,10 @@ import weakref
 from collections import namedtuple
 
 NAME = "libantifreeze-loader.so"
-FIELDS_MAX, DIMENSIONS_MAX, WHY_MAX, STATE_BYTES = 8, 8, 512, 128
+FIELDS_MAX, DIMENSIONS_MAX, WHY_MAX, STATE_BYTES = 8, 8, 512, 192
 EPOCH_AT, BATCHES_AT = 48, 80  # of a state
-PATIENCE_MS = 100
+UINT32_MAX, UINT64_MAX = (1 << 32) - 1, (1 << 64) - 1
+PATIENCE_MS, LATE = 100, -errno.ETIME
 DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64", "bool")
 
 _library = None
@@ -65,6 +66,9 @@ class Batch(ctypes.Structure):
                 ("data", ctypes.c_void_p * FIELDS_MAX), ("epoch", ctypes.c_uint64), ("index", ctypes.c_uint64)]
 
 
+State = ctypes.c_char * STATE_BYTES
+
+
 class Shared(ctypes.Structure):
     _fields_ = [("fd", ctypes.c_int), ("leases", ctypes.c_uint32), ("at", ctypes.c_void_p), ("bytes", ctypes.c_uint64)]
 
@@ -82,11 +86,13 @@ CALLS = {  # result, arguments
     "afz_loader_detach": (None, [POINTER]),
     "afz_loader_facts": (None, [POINTER, ctypes.POINTER(Facts)]),
     "afz_loader_next": (ctypes.c_int, [POINTER, ctypes.POINTER(Batch), ctypes.c_char_p]),
+    "afz_loader_next_within": (ctypes.c_int, [POINTER, ctypes.c_uint32, ctypes.POINTER(Batch), ctypes.c_char_p]),
     "afz_loader_wait": (ctypes.c_int, [POINTER, ctypes.c_uint32]),
     "afz_loader_pin": (ctypes.c_int, [POINTER, ctypes.POINTER(POINTER), ctypes.POINTER(ctypes.c_uint64)]),
     "afz_loader_release": (None, [POINTER, ctypes.c_uint64]),
     "afz_loader_shared": (ctypes.c_int, [POINTER, ctypes.POINTER(Shared)]),
     "afz_loader_state": (None, [POINTER, ctypes.c_char_p]),
+    "afz_loader_renew": (None, [POINTER, ctypes.c_char_p]),
     "afz_loader_seek": (ctypes.c_int, [POINTER, ctypes.c_char_p, ctypes.c_char_p]),
     "afz_loader_begin": (ctypes.c_int, [POINTER, ctypes.c_uint64, ctypes.c_char_p]),
     "afz_loader_ask": (ctypes.c_int, [POINTER, ctypes.c_uint64]),
@@ -177,15 +183,14 @@ class Native:
     def __init__(self, files, *, batch, rank, ranks, seed, format=None, details=None, image=None, subset=None, weights=None,
                  source=None, **options):
         import numpy  # whose arrays these are, whatever they become
-        self._numpy, self._library = numpy, library()
+        self._array, self._library = numpy.ndarray, library()
+        self._layouts = {}  # samples of a batch to how its arrays lie: of the last that came
         if details is not None and not isinstance(details, str):
             import json
             details = json.dumps(details)
-        if not 0 < batch < 1 << 32 or not 0 <= rank < ranks < 1 << 32:  # C would see what is left of them
-            raise ValueError(f"batch={batch}, rank {rank} of {ranks}")
         names = (ctypes.c_char_p * len(files))(*map(os.fsencode, files))
         options = Options(paths=names, path_count=len(files), format=format and format.encode(), details=details and details.encode(),
-                          image=image_of(image), batch=batch, rank=rank, ranks=ranks, seed=seed & (1 << 64) - 1, **options)
+                          image=image_of(image), batch=batch, rank=rank, ranks=ranks, seed=seed & UINT64_MAX, **options)
         if subset is not None:
             options.subset, options.subset_count = subset.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64)), len(subset)
         if weights is not None:
@@ -224,13 +229,15 @@ class Native:
 
     def next(self):
         """None: the epoch is over."""
-        batch = Batch()
-        while self._library.afz_loader_wait(self._open(), PATIENCE_MS) == 0:
-            pass  # between two of them Python sees to Ctrl-C
+        batch, why = Batch(), self._why
         try:
-            if not check(self._library.afz_loader_next(self._open(), ctypes.byref(batch), self._why), self._why):
-                return None
-            return Given(self._arrays(batch), self._why.value.decode("utf-8", "replace"), batch.is_copy)
+            result = LATE
+            while result == LATE:  # between two of them Python sees to Ctrl-C
+                result = self._library.afz_loader_next_within(self._open(), PATIENCE_MS, batch, why)
+            if result <= 0:
+                return check(result, why) or None
+            said = why.value
+            return Given(self._arrays(batch), said.decode("utf-8", "replace") if said else "", batch.is_copy)
         except BaseException:  # Ctrl-C, before anybody has it
             if batch.lease:
                 self._library.afz_loader_release(self._loader, batch.lease)
@@ -248,18 +255,32 @@ class Native:
 
     def _arrays(self, batch):
         """All fields lie in one piece, which all arrays refer to: when the last of them is gone, the lease ends."""
-        first = batch.data[0]
-        last = len(self.fields) - 1
-        size = batch.data[last] - first + batch.count * self.fields[last][3]
-        memory = (ctypes.c_char * size).from_address(first)
+        count = batch.count
+        if count not in self._layouts:
+            self._layouts = {count: self._lay_out(batch)}
+        piece, layout = self._layouts[count]
+        memory = piece.from_address(batch.data[0])
         weakref.finalize(memory, self._library.afz_loader_release, self._loader, batch.lease).atexit = False
-        return [self._numpy.ndarray((batch.count, *shape), dtype, memory, batch.data[i] - first)
-                for i, (_, dtype, shape, _) in enumerate(self.fields)]
+        return [self._array(shape, dtype, memory, at) for shape, dtype, at in layout]
+
+    def _lay_out(self, batch):
+        """The same for all batches of so many samples."""
+        first, (_, _, _, last) = batch.data[0], self.fields[-1]
+        size = batch.data[len(self.fields) - 1] - first + batch.count * last
+        return ctypes.c_char * size, [((batch.count, *shape), dtype, batch.data[i] - first) for i, (_, dtype, shape, _) in enumerate(self.fields)]
 
     def state(self):
-        packed = ctypes.create_string_buffer(STATE_BYTES)
+        packed = State()
         self._library.afz_loader_state(self._open(), packed)
         return packed.raw
+
+    def renew(self, packed):
+        """A state of before, with what was asked for since."""
+        if self._handle is None:
+            return packed
+        state = ctypes.create_string_buffer(packed, STATE_BYTES)
+        self._library.afz_loader_renew(self._handle, state)
+        return state.raw
 
     def seek(self, packed):
         if len(packed) != STATE_BYTES:

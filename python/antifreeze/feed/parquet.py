@@ -19,7 +19,7 @@ from collections import Counter
 from itertools import islice
 
 from .native import FIELDS_MAX, LoaderError
-from .quantity import say_bytes
+from .arguments import say_bytes
 
 ENDINGS = (".parquet", ".parq", ".pq")
 DTYPES = {"uint8": "u1", "int8": "i1", "uint16": "u2", "int16": "i2", "uint32": "u4", "int32": "i4", "uint64": "u8", "int64": "i8",

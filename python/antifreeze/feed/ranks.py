@@ -11,6 +11,9 @@ want to do the same. It is told by who asks for the data, which is looked at onc
 import os
 import sys
 
+from .arguments import whole
+from .native import UINT32_MAX
+
 FRAMES_MOST = 24  # from the loader up to the loop that asks
 ALONE = 0, 1
 DISPATCHER, SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
@@ -24,18 +27,39 @@ def given(rank, ranks):
         return None
     if rank is None or ranks is None:
         raise ValueError("rank and ranks belong together")
-    return int(rank), int(ranks)
+    ranks = whole("ranks", ranks, 1, UINT32_MAX)
+    return whole("rank", rank, 0, ranks - 1), ranks
 
 
 def found():
-    """As torch.distributed says, once the processes have met; until then, as who started them has left word (torchrun, accelerate)."""
+    """As torch.distributed or JAX say, once the processes have met; until then, as who started them has left word (torchrun, accelerate;
+    srun, where it has started several)."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
+    return of_jax() or left_word("RANK", "WORLD_SIZE") or of_slurm() or ALONE
+
+
+def of_jax():
+    """To ask JAX itself would bring its devices up; what was told to jax.distributed.initialize() is there without."""
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    if getattr(state, "client", None) is None:
+        return None
+    return state.process_id, state.num_processes
+
+
+def left_word(rank, ranks):
     try:
-        return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        return int(os.environ[rank]), int(os.environ[ranks])
     except (KeyError, ValueError):
-        return ALONE
+        return None
+
+
+def of_slurm():
+    """Only where srun has started it: a batch script is told of its job's tasks, too, but is none of them and has no step."""
+    share = left_word("SLURM_PROCID", "SLURM_STEP_NUM_TASKS") or left_word("SLURM_PROCID", "SLURM_NTASKS")
+    is_task = share and (share[0] > 0 or os.environ.get("SLURM_STEP_ID", "").isdigit())
+    return share if is_task and 0 <= share[0] < share[1] else None
 
 
 def taken(said, frame):

@@ -5,10 +5,63 @@ import fcntl
 import mmap
 import os
 import weakref
+from math import prod
 
 LEASES_MOST = 8  # as of the loader's own batches, AFZ_LEASES_MAX
 F_ADD_SEALS, SEALS = 1033, 1 | 2 | 4  # its size is final: memory that somebody could cut off would be the end of who reads it
-PAGE = mmap.PAGESIZE
+LINE, PAGE = 64, 4096  # what frameworks want arrays to begin on; slots begin on pages
+
+
+class Unfit(ValueError):
+    """What the transform gave cannot be handed over."""
+
+
+class Layout:
+    """Of a slot: which arrays there are, how large at the most, and where. Learned from one batch and the same for all others."""
+
+    def __init__(self, keys, kinds, count, batch):
+        """kinds: types and shapes that came of count samples; a whole batch may have more."""
+        self.keys, self.parts, at = keys, [], 0
+        for dtype, shape in kinds:
+            shape = (batch, *shape[1:]) if shape[:1] == (count,) else shape
+            self.parts.append((dtype, shape, at))
+            at += -(-dtype.itemsize * prod(shape) // LINE) * LINE
+        self.bytes = max(PAGE, -(-at // PAGE) * PAGE)
+
+    def check(self, keys, arrays):
+        """All of it is as it was, but for the number of samples, which may be less."""
+        now = kinds_of(arrays)
+        first = [(dtype, shape) for dtype, shape, _ in self.parts]
+        if keys != self.keys or len(now) != len(first) or not all(map(fits, now, first)):
+            raise Unfit(f"the transform gave {say(keys, now)}, and for the first batch {say(self.keys, first)}: types and shapes are to be "
+                        "the same for all batches, but for a smaller number of samples")
+
+    def views(self, memory, at, lengths):
+        """Arrays over a slot. lengths: how many samples are in each; None: it is but a number."""
+        import numpy
+        return [numpy.ndarray(shape if length is None else (length, *shape[1:]), dtype, memory, at + offset)
+                for (dtype, shape, offset), length in zip(self.parts, lengths)]
+
+    def fill(self, memory, at, arrays):
+        """Returns the lengths for views()."""
+        lengths = [array.shape[0] if array.shape else None for array in arrays]
+        for view, array in zip(self.views(memory, at, lengths), arrays):
+            view[...] = array
+        return lengths
+
+
+def kinds_of(arrays):
+    return [(array.dtype, array.shape) for array in arrays]
+
+
+def fits(now, first):
+    (dtype, shape), (first_dtype, most) = now, first
+    return dtype == first_dtype and len(shape) == len(most) and shape[1:] == most[1:] and shape[:1] <= most[:1]
+
+
+def say(keys, parts):
+    words = [f"{dtype} {shape}" for dtype, shape in parts]
+    return "{" + ", ".join(f"{key!r}: {word}" for key, word in zip(keys, words)) + "}" if keys else " and ".join(words)
 
 
 class Slots:

@@ -98,9 +98,9 @@ def read_program(name, path):
 
 class Worker:
     def __init__(self, begin, transform):
-        from . import apply
+        from . import apply, slots
         import numpy
-        self.apply, self.numpy = apply, numpy
+        self.apply, self.kinds_of, self.numpy = apply, slots.kinds_of, numpy
         self.transform, self.as_ = transform, begin["as_"]
         self.fields = self.batches = self.slots = self.layout = None
 
@@ -129,6 +129,6 @@ class Worker:
     def take(self, keys, arrays, slot):
         if self.layout is None:
             self.batches = None  # it is not to be there still when the loader takes its memory
-            return "done", (keys, self.apply.kinds_of(arrays))
+            return "done", (keys, self.kinds_of(arrays))
         self.layout.check(keys, arrays)
         return "done", self.layout.fill(self.slots, slot, arrays)

@@ -36,6 +36,7 @@ class Ended(LoaderError):
 
 class Workers:
     is_torn = False  # Ctrl-C came while one was spoken to, and nobody knows what was said
+    _is_closed = False
 
     def __init__(self, count, transform, as_):
         self._own = count, transform, as_
@@ -79,6 +80,16 @@ class Workers:
         self._asked[worker].append(number)
         self._say(worker, ("do", number, places, count, seed, slot), self._asked[worker][0])
 
+    def once(self, source, arrays, seed):
+        """To see what comes of it: types and shapes in place of arrays."""
+        shared = source.shared()
+        self.map(source.fields, (shared.fd, shared.bytes), None, None)
+        self.ask(0, places(arrays, shared), len(arrays[0]), seed, 0)
+        try:
+            return next(self.answers())[1:3]
+        except Ended as error:
+            raise LoaderError(f"a worker of the transform has ended on the first samples of the data, at the open: {error.how}") from None
+
     def answers(self, timeout_s=None):
         """Those that are there, at least one if there is no timeout: (number of the batch, what came of it, ...)."""
         busy = [connection for connection, asked in zip(self.connections, self._asked) if asked]
@@ -111,7 +122,14 @@ class Workers:
         raise Ended(how_it_ended(self.processes[worker]), number) from None
 
     def close(self):
+        self._is_closed = True
         self._end()
+
+    def stay_if_left(self):
+        """Where a thread that nobody waits for still asks while the program ends, and its workers have ended with it: that is no error,
+        and nobody is there to be told."""
+        if not self._end.alive and not self._is_closed and threading.current_thread() is not threading.main_thread():
+            threading.Event().wait()
 
 
 class Keeper(threading.Thread):
@@ -154,7 +172,7 @@ def end(pid, keeper):
     if os.getpid() != pid:  # a child that was forked has not started them
         return
     for connection in keeper.connections:
-        connection.close()
+        hang_up(connection)
     until = monotonic() + GRACE_S
     for process in keeper.processes:
         try:
@@ -163,6 +181,17 @@ def end(pid, keeper):
             process.kill()
             process.wait()
     keeper.is_over.set()
+
+
+def hang_up(connection):
+    """For all who have it: a child that was forked meanwhile has it, too, and a worker would wait for that one's word."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
+def places(arrays, shared):
+    return [array.ctypes.data - shared.at for array in arrays]
 
 
 def pickled(transform):
