@@ -276,6 +276,32 @@ class Agent(unittest.TestCase):
             r, steps = self.run_it(PYTHON, train, options=[option], PYTHONPATH=place)
             self.assertEqual((r.returncode, r.stdout, steps), (0, "done\n", 0), r.stderr)
 
+    def test_an_error_is_told_with_its_line(self):
+        """Of a program without any framework, too; one that it caught, or that ended it well, is none."""
+        for text, line in ("def step():\n    return undefined\n\n\nstep()\n", 2), ("try:\n    undefined\nexcept NameError:\n    raise SystemExit(3)\n", None):
+            with self.subTest(text):
+                r, _ = self.run_it(PYTHON, self.job(text), options=["--run-dir", tempfile.mkdtemp(dir=self.folder)])
+                said = [row for row in r.stderr.splitlines() if row.startswith("antifreeze: exception: ")]
+                self.assertEqual(len(said), 1, r.stderr)
+                self.assertEqual(said[0].endswith(f"NameError: name 'undefined' is not defined, at job.py:{line} in step()"), line is not None, said)
+
+    def test_dask(self):
+        """What its arrays take to be computed is waiting for data."""
+        place = self.files({"dask/__init__.py": "import dask.base\nimport dask.more\n", "dask/more.py": "", "dask/base.py": """
+            import functools, time
+            def compute(*args, **named): time.sleep(.05); return args
+            class Array:
+                def compute(self): return compute(self, traverse=False)[0]
+            """}, "site")
+        r = HARNESS.play(PYTHON, self.job("""
+            import dask, sys
+            array = dask.base.Array()
+            assert all(array.compute() is array for _ in range(3))
+            clock = sys.modules.get("_antifreeze.clock")
+            print(150 <= clock.waited / 1e6 < 5000)
+            """), folder=self.folder, env={"PYTHONPATH": place})
+        self.assertEqual((r.status, r.said), (0, "True\n"))
+
     def test_run_says_what_keeps_it_out(self):
         for options, said in (["-I"], "-I"), (["-sE"], "-E"), (["-X", "dev", "-S"], "-S"), (["-W", "-I"], ""), ([], ""):
             with self.subTest(options):

@@ -197,6 +197,23 @@ class Errors(Case):
             sys.last_value = before
         self.assertEqual([keys["swallowed"] for _, keys in self.events], [0])
 
+    def test_end_by_another_error(self):
+        """One that nobody caught is told with its line; an interrupt is none, and an OOM was told."""
+        told, before = [], getattr(sys, "last_value", None)
+        self.oom.talk.event = lambda kind, sentence="", **keys: told.append((kind, sentence, keys))
+        try:
+            for fails in (lambda: undefined_name, lambda: sys.exit(3), lambda: (_ for _ in ()).throw(KeyboardInterrupt)):
+                try:
+                    fails()
+                except BaseException as error:
+                    sys.last_value = error
+                self.oom.ended()
+        finally:
+            sys.last_value = before
+        (kind, sentence, keys), = told
+        self.assertEqual((kind, sentence), ("error", "NameError: name 'undefined_name' is not defined"))
+        self.assertRegex(keys["at"], r"test_agent_memory.py:\d+:<lambda>$")
+
 
 class Looks(Case):
     def test_gate(self):
@@ -263,6 +280,14 @@ class Looks(Case):
                     step += 1
                     a.begin(step)
             self.assertEqual(a.lost_count, lost, text)
+            self.assertEqual(a.place is not None, lost > 0, text)
+
+    def test_whose_code(self):
+        """Of a traceback's frames: Cython writes the path that a library was built from."""
+        is_own = self.part("see.oom").is_own_path
+        for path, own in [("/home/me/train.py", True), ("<stdin>", True), (os.__file__, False), ("numpy/random/_common.pyx", False),
+                          ("/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", False)]:
+            self.assertEqual(is_own(path), own, path)
 
     def test_accumulation_between(self):
         """Steps that were not looked at are taken for like those that were."""

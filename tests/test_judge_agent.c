@@ -40,6 +40,27 @@ static void it_ended_for_it(void **state)
         "a_bytes=4294967296 b_at=/home/me/my nets/train.py:9:<module> b_bytes=2147483648 "         \
         "c_at=nonsense c_bytes=1073741824"
 
+/* What Python printed last, with its line; of one that ended well all the same, nothing. */
+static void an_error_that_nobody_caught(void **state)
+{
+        static const char text[] = "at=/home/me/my nets/train.py:24:main: NameError: name 'i' is "
+                                   "not defined";
+        struct afz_outcome o;
+        (void)state;
+        event(RUN_MS, AFZ_AGENT_ERROR, text);
+        struct afz_case c = ended(1);
+        afz_verdicts_of(&c, &o);
+        const struct afz_verdict *v = &o.verdict[0];
+        assert_string_equal(v->id, "exception");
+        assert_words(v->summary, "NameError: name 'i' is not defined, at train.py:24 in main()");
+        assert_string_equal(v->where.file, "/home/me/my nets/train.py");
+        assert_int_equal(v->where.line, 24);
+        assert_true(has_evidence(v, "exit status was 1"));
+        c = ended(0);
+        afz_verdicts_of(&c, &o);
+        assert_null(afz_outcome_find(&o, "exception"));
+}
+
 /* The lines that held the memory: of this error, or of one just before it. */
 static void lines_that_hold_it(void **state)
 {
@@ -75,6 +96,86 @@ static void in_pieces(void **state)
         struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
         assert_int_equal(o.verdicts, 1);
         assert_words(o.verdict[0].fix, "expandable_segments");
+}
+
+/* A fifth of what the framework holds and more: that is why, and the error is its end. A search for
+ * a size, and the last gaps of a memory that is full, are not. */
+static void pieces_are_the_cause(void **state)
+{
+        static const struct {
+                const char *text;
+                int code;
+                bool said;
+        } rows[] = {
+                {"device=gpu asked_bytes=1000000 allocated_bytes=50000000 reserved_bytes=90000000 "
+                 "at=train.py:9:main swallowed=0",
+                 1, true},
+                {"device=gpu asked_bytes=1000000 allocated_bytes=80000000 reserved_bytes=90000000 "
+                 "swallowed=0",
+                 1, false},
+                {"device=gpu asked_bytes=50000000 allocated_bytes=50000000 reserved_bytes=90000000 "
+                 "swallowed=0",
+                 1, false},
+                {"device=gpu asked_bytes=1000000 allocated_bytes=50000000 reserved_bytes=90000000 "
+                 "swallowed=1",
+                 0, false},
+                {"device=host asked_bytes=1000000 allocated_bytes=50000000 reserved_bytes=90000000",
+                 1, false},
+        };
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                struct afz_outcome o;
+                (void)teardown(state);
+                (void)setup(state);
+                event(RUN_MS, AFZ_AGENT_OOM, rows[i].text);
+                struct afz_case c = ended(rows[i].code);
+                afz_verdicts_of(&c, &o);
+                const struct afz_verdict *v = afz_outcome_find(&o, "gpu-fragmentation");
+                if (!v != !rows[i].said)
+                        fail_msg("row %u: %s", i, rows[i].text);
+                if (!v)
+                        continue;
+                assert_ptr_equal(v, &o.verdict[0]);
+                assert_int_equal(v->level, AFZ_LEVEL_ACT);
+                assert_int_equal(v->where.line, 9);
+                assert_string_equal(afz_outcome_find(&o, "gpu-oom")->caused_by, v->id);
+        }
+}
+
+/* What stays from step to step, is not the model's, and was made by one line. */
+static void data_that_lies_on_the_gpu(void **state)
+{
+        static const struct {
+                int64_t kept; /* beside a model of 1 GB */
+                const char *sites;
+                const char *first;
+        } rows[] = {
+                {FLY_GB(30),
+                 "device=gpu total_bytes=34000000000 a_at=train.py:8:load a_bytes=29000000000",
+                 "dataset-in-vram"},
+                {FLY_GB(30),
+                 "device=gpu total_bytes=34000000000 a_at=train.py:8:load a_bytes=9000000000",
+                 "gpu-oom"}, /* of many lines */
+                {FLY_GB(2),
+                 "device=gpu total_bytes=34000000000 a_at=net.py:8:forward a_bytes=29000000000",
+                 "gpu-oom"}, /* it came with the step */
+        };
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                struct afz_outcome o;
+                (void)teardown(state);
+                (void)setup(state);
+                tell_steps();
+                tell(AFZ_INSIDE_GPU_PARAMETERS, stepping, FLY_GB(1), 0);
+                tell(AFZ_INSIDE_GPU_ALLOCATED, stepping, FLY_GB(1) + rows[i].kept, 0);
+                event(RUN_MS, AFZ_AGENT_OOM, OOM "0");
+                event(RUN_MS, AFZ_AGENT_SITES, rows[i].sites);
+                struct afz_case c = ended(1);
+                afz_verdicts_of(&c, &o);
+                assert_string_equal(o.verdict[0].id, rows[i].first);
+                if (i > 0)
+                        continue;
+                assert_int_equal(o.verdict[0].where.line, 8);
+                assert_string_equal(afz_outcome_find(&o, "gpu-oom")->caused_by, rows[i].first);
+        }
 }
 
 /* Who looks for the largest batch that fits, or a library that tries its ways: no alarm. */
@@ -133,6 +234,21 @@ static void the_last_thing_it_did(void **state)
         assert_words(o.verdict[0].summary, "made no step after it");
 }
 
+/* It meant to train, and never came to it; without an optimizer it may be an evaluation. */
+static void the_only_thing_it_did(void **state)
+{
+        for (int trains = 0; trains < 2; trains++) {
+                (void)teardown(state);
+                (void)setup(state);
+                event(RUN_MS, AFZ_AGENT_OOM,
+                      trains ? "device=gpu swallowed=1 trains=1"
+                             : "device=gpu swallowed=1 trains=0");
+                struct afz_case c = ended(0);
+                struct afz_outcome o = ask(afz_judge_gpu_oom, &c);
+                assert_int_equal(o.verdict[0].level, trains ? AFZ_LEVEL_WARN : AFZ_LEVEL_OK);
+        }
+}
+
 /* ---- batch-too-large, with the split that worked ---- */
 
 static void tell_splits(void)
@@ -175,6 +291,27 @@ static void and_one_that_did_not(void **state)
         assert_int_equal(o.verdict[0].level, AFZ_LEVEL_ACT);
         assert_words(o.verdict[0].fix, "a batch of 32 with 8");
         assert_string_equal(afz_outcome_find(&o, "host-exhaustion")->caused_by, "batch-too-large");
+}
+
+/* Where something that stays is to blame, parts that did not help are no verdict on the batch;
+ * parts that got it over an error are. */
+static void parts_for_want_of_better(void **state)
+{
+        static const char *const blamed[] = {"dataset-in-memory", "dataset-in-vram"};
+        for (unsigned i = 0; i < 2 * AFZ_COUNT_OF(blamed); i++) {
+                bool fails = i % 2;
+                struct afz_outcome o = {0};
+                (void)teardown(state);
+                (void)setup(state);
+                tell_splits();
+                if (fails)
+                        event(RUN_MS, AFZ_AGENT_OOM,
+                              "device=host step=190 batch=256 micro=64 swallowed=0");
+                struct afz_case c = ended(fails);
+                afz_outcome_add(&o, blamed[i / 2], AFZ_LEVEL_WARN, 0.8);
+                afz_judge_batch(&c, &o);
+                assert_int_equal(afz_outcome_find(&o, "batch-too-large") != NULL, !fails);
+        }
 }
 
 /* What was tried in an attempt before is told, but is no verdict on this one. */
@@ -281,6 +418,10 @@ static void it_asked_for_too_much(void **state)
         assert_words(o.verdict[0].summary, "8.0T at once");
         assert_int_equal(ask(afz_judge_batch, &c).verdicts, 0);
         assert_int_equal(o.verdict[0].where.line, 7);
+        /* What was there by then is another's, and does not take its place. */
+        tell_site(1, "a.py:1", "<module>", NULL);
+        tell_loaded(1, 4.5);
+        assert_int_equal(ask(afz_judge_end, &c).verdict[0].where.line, 7);
 }
 
 /* ---- refused by us ---- */
@@ -382,23 +523,17 @@ static void hostile_events(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(it_ended_for_it),
-                TEST(lines_that_hold_it),
-                TEST(in_pieces),
-                TEST(a_search_is_no_alarm),
-                TEST(swallowed_again_and_again),
-                TEST(the_last_thing_it_did),
-                TEST(a_search_with_steps),
-                TEST(one_sample_fit_before),
-                TEST(refused_by_us),
-                TEST(the_split_that_worked),
-                TEST(and_one_that_did_not),
-                TEST(another_attempt),
-                TEST(in_parts_from_the_start),
-                TEST(not_even_one_sample),
-                TEST(the_model_alone),
-                TEST(it_asked_for_too_much),
-                TEST(the_tale_in_words),
+                TEST(it_ended_for_it),         TEST(an_error_that_nobody_caught),
+                TEST(lines_that_hold_it),      TEST(in_pieces),
+                TEST(a_search_is_no_alarm),    TEST(swallowed_again_and_again),
+                TEST(the_last_thing_it_did),   TEST(the_only_thing_it_did),
+                TEST(a_search_with_steps),     TEST(one_sample_fit_before),
+                TEST(refused_by_us),           TEST(the_split_that_worked),
+                TEST(and_one_that_did_not),    TEST(another_attempt),
+                TEST(in_parts_from_the_start), TEST(not_even_one_sample),
+                TEST(the_model_alone),         TEST(it_asked_for_too_much),
+                TEST(the_tale_in_words),       TEST(parts_for_want_of_better),
+                TEST(pieces_are_the_cause),    TEST(data_that_lies_on_the_gpu),
                 TEST(hostile_events),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

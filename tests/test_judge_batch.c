@@ -75,6 +75,25 @@ static void what_only_rises_is_none(void **state)
         assert_int_equal(judge(&c).verdicts, 0);
 }
 
+/* The way back through a network is one line with many stacks: each has a part of what it takes. */
+static void a_line_of_many_stacks(void **state)
+{
+        (void)state;
+        tell_site(1, "train.py:3 in make()", "make", NULL);
+        tell_loaded(1, 2);
+        for (unsigned stack = 2; stack < 6; stack++) {
+                tell_site(stack, "train.py:30", "<module>", NULL);
+                tell_holds(stack, stepping, &(struct holds){0, 0, 0, FLY_GB(1.75), 0});
+        }
+        tell_high(stepping, 9);
+        tell_need(9.2);
+        tell_steps();
+        struct afz_case c = a_run(true, 9.2);
+        struct afz_outcome o = judge(&c);
+        assert_int_equal(o.verdicts, 1);
+        assert_int_equal(o.verdict[0].where.line, 30);
+}
+
 static void who_ended_well_and_low_is_fine(void **state)
 {
         (void)state;
@@ -291,6 +310,7 @@ int main(void)
                 TEST(comes_and_goes),
                 TEST(as_many_parts_as_it_takes),
                 TEST(what_only_rises_is_none),
+                TEST(a_line_of_many_stacks),
                 TEST(who_ended_well_and_low_is_fine),
                 TEST(a_small_burst_is_not_it),
                 TEST(what_rises_is_no_batch),

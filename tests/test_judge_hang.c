@@ -260,7 +260,7 @@ struct stacks {
                 int pid, tid; /* from JOB on */
                 const char *first, *second;
         } at[5];
-        double confidence; /* 0: silent */
+        double confidence; /* 0, or nothing: silent */
         const char *where; /* what the summary ends with */
         const char *end;   /* NULL: a job of one process; else what its child waits for */
 };
@@ -305,24 +305,15 @@ static const struct stacks stacks[] = {
          NULL},
         {"an alarm clock that has not rung",
          {{0, 0, "futex_do_wait, slept 5 times" LIB_, AGAIN_},
-          {0, 1, "futex_do_wait with a deadline, slept 1 time" PY_("8", "schedule"), AGAIN_}},
-         0,
-         NULL,
-         NULL},
+          {0, 1, "futex_do_wait with a deadline, slept 1 time" PY_("8", "schedule"), AGAIN_}}},
         {"a server in a thread, with idle workers",
          {{0, 0, "futex_do_wait, slept 5 times" LIB_ PY_("10", "<module>"), AGAIN_},
           {0, 1, "do_epoll_wait of a socket, slept 5 times" PY_("9", "serve"), AGAIN_},
-          {0, 2, "futex_do_wait, slept 2 times\nand 1 more thread", AGAIN_}},
-         0,
-         NULL,
-         NULL},
+          {0, 2, "futex_do_wait, slept 2 times\nand 1 more thread", AGAIN_}}},
         {"a server that looks twice a second whether it shall end",
          {{0, 0, "futex_do_wait, slept 5 times", AGAIN_},
           {0, 1, "poll_schedule_timeout.constprop.0 of a socket with a deadline, slept 60 times",
-           "poll_schedule_timeout.constprop.0 of a socket with a deadline, slept 111 times"}},
-         0,
-         NULL,
-         NULL},
+           "poll_schedule_timeout.constprop.0 of a socket with a deadline, slept 111 times"}}},
         {"a pool that lost a task",
          {{0, 0, "futex_do_wait, slept 9 times" LIB_ PY_("11", "<module>"), AGAIN_},
           {0, 1, "poll_schedule_timeout.constprop.0 of its own pipes, slept 11 times", AGAIN_},
@@ -331,6 +322,14 @@ static const struct stacks stacks[] = {
          0.92,
          "at train.py:11 in <module>",
          "futex_do_wait"},
+        {"a worker in a lock, and a thread of its parent that has nothing to do",
+         {{0, 0, "do_poll of its own pipes with a deadline, slept 9 times" LIB_ PY_("40", "main"),
+           "do_poll of its own pipes with a deadline, slept 16 times" LIB_ PY_("40", "main")},
+          {1, 1, "futex_do_wait, slept 2 times" PY_("30", "fetch"), AGAIN_},
+          {0, 2, "futex_do_wait, slept 2 times" PY_("18", "journal"), AGAIN_}},
+         0.92,
+         "at train.py:30 in fetch()",
+         "futex_do_wait"},
         {"a reader of its own pipe",
          {{0, 0, "anon_pipe_read of its own pipes, slept 3 times" PY_("5", "loop"), AGAIN_}},
          0.92,
@@ -338,27 +337,15 @@ static const struct stacks stacks[] = {
          NULL},
         {"a reader of somebody else's, with a thread in a lock",
          {{0, 0, "anon_pipe_read of a pipe from outside, slept 3 times" PY_("5", "loop"), AGAIN_},
-          {0, 1, "futex_do_wait, slept 2 times", AGAIN_}},
-         0,
-         NULL,
-         NULL},
+          {0, 1, "futex_do_wait, slept 2 times", AGAIN_}}},
         {"it was woken in between",
          {{0, 0, "futex_do_wait, slept 12 times" PY_("23", "main"),
-           "futex_do_wait, slept 13 times" PY_("23", "main")}},
-         0,
-         NULL,
-         NULL},
+           "futex_do_wait, slept 13 times" PY_("23", "main")}}},
         {"it moved in between",
-         {{0, 0, "futex_do_wait" PY_("23", "main"), "futex_do_wait" PY_("24", "main")}},
-         0,
-         NULL,
-         NULL},
+         {{0, 0, "futex_do_wait" PY_("23", "main"), "futex_do_wait" PY_("24", "main")}}},
         {"it tries again and again",
          {{0, 0, "futex_do_wait with a deadline, slept 12 times" PY_("23", "main"),
-           "futex_do_wait with a deadline, slept 40 times" PY_("23", "main")}},
-         0,
-         NULL,
-         NULL},
+           "futex_do_wait with a deadline, slept 40 times" PY_("23", "main")}}},
         {"one look only", {{0, 0, "futex_do_wait" PY_("23", "main"), ""}}, 0.80, "in main()", NULL},
         {"a thread in a place that nobody knows",
          {{0, 0, "futex_do_wait, slept 1 time", AGAIN_}, {0, 1, "rm_wait, slept 1 time", AGAIN_}},
@@ -384,8 +371,10 @@ static const struct stacks stacks[] = {
 static void fly_stacks(struct afz_flight *f, const struct stacks *row)
 {
         struct hang h = {SLEEPS_, .one = {MAIN_("futex_do_wait")}};
-        if (row->end)
+        if (row->end) {
                 h.one[1] = (struct one)WORKER_(row->end);
+                h.steps = 50;
+        }
         fly_hang(f, &h);
         for (unsigned look = 0; look < 2; look++)
                 for (size_t i = 0; i < 5 && row->at[i].first; i++) {

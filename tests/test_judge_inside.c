@@ -28,6 +28,13 @@ static void thrown_away(void **state)
         assert_int_equal(o.verdicts, 1);
         assert_string_equal(o.verdict[0].id, "accumulation-broken");
         assert_words(o.verdict[0].summary, "of about 4 batches");
+        assert_int_equal(o.verdict[0].where.line, 0);
+        fly_mark(&flight, STEP_MS + 500, AFZ_MARK_AGENT, AFZ_AGENT_NOTE,
+                 "zeroed_at=/home/me/my nets/train.py:33:main");
+        o = ask(afz_judge_accumulation, &c);
+        assert_int_equal(o.verdict[0].where.line, 33);
+        assert_string_equal(o.verdict[0].where.file, "/home/me/my nets/train.py");
+        assert_words(o.verdict[0].summary, "train.py:33");
 }
 
 /* A scaler that skips some steps; all of them, for the loss is infinite; a measurement. */
@@ -347,6 +354,21 @@ static void no_core_is_free(void **state)
         assert_int_equal(ask(afz_judge_data_stall, &c).verdicts, 0);
 }
 
+/* The same where it is others of the machine who have them; a core whose task waits for a disk is
+ * free. */
+static void others_have_the_cores(void **state)
+{
+        (void)state;
+        tell_waits(0.7, 1);
+        fly_line(&flight, AFZ_KIND_CPU, AFZ_CPU_ALL, AFZ_CPU_IDLE, whole, 0, 0.2e9);
+        struct afz_case c = ended(0);
+        assert_int_equal(ask(afz_judge_data_stall, &c).verdicts, 0);
+        fly_line(&flight, AFZ_KIND_CPU, AFZ_CPU_ALL, AFZ_CPU_IOWAIT, whole, 0, 1e9);
+        struct afz_outcome o = ask(afz_judge_data_stall, &c);
+        assert_int_equal(o.verdicts, 1);
+        assert_true(has_evidence(&o.verdict[0], "1.2 cores were free meanwhile"));
+}
+
 /* A GPU is handed its work ahead: the clock waits, and it computes. */
 static void the_gpu_is_fed(void **state)
 {
@@ -411,6 +433,7 @@ int main(void)
                 TEST(steps_that_wait),
                 TEST(steps_that_wait_a_little),
                 TEST(no_core_is_free),
+                TEST(others_have_the_cores),
                 TEST(the_gpu_is_fed),
                 TEST(hostile_figures),
         };

@@ -413,6 +413,61 @@ static void shared_beside_holes(void **state)
         }
 }
 
+/* A job that grows with pauses, which is the only sign that it works. */
+static void grows_with_pauses(double mega_a_look)
+{
+        for (uint32_t look = 0; look * 100 < END_MS; look++)
+                fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_NEED, look * 100,
+                          FLY_MB(200 + mega_a_look * (look / 2)));
+        fly_flat(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_HARD, fly_every(0, END_MS, 1000), FLY_GB(8));
+}
+
+#define TABLE "train.py:8"
+#define POOL  "tsl::BFCAllocator::Extend() in libtf.so\ntrain.py:8"
+
+/* A few blocks whose pages are written to bit by bit are no leak; blocks that are made anew, ever
+ * larger, are one, and so are many; and TensorFlow's pool, where memory is given back, as in steps.
+ */
+static void large_blocks_that_fill(void **state)
+{
+        struct site fill = {.id = 11,
+                            .name = "train.py:8",
+                            .where = "/home/me/train.py:8",
+                            .mega = 1,
+                            .memory = AFZ_MEMORY_HEAP};
+        static const struct {
+                unsigned blocks;
+                bool made_anew, has_teeth;
+                unsigned verdicts;
+                const char *stack;
+        } rows[] = {{2, false, false, 0, TABLE}, {2, false, true, 0, TABLE},
+                    {2, true, false, 1, TABLE},  {400, false, false, 1, TABLE},
+                    {2, false, false, 0, POOL},  {2, false, true, 1, POOL}};
+        struct fly_times t = fly_every(0, END_MS, 1000);
+        (void)state;
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                struct afz_case c = {
+                        .flight = &flight,
+                        .facts = {.end = {.how = AFZ_END_STOPPED}, .stop_cause = AFZ_CAUSE_BUDGET}};
+                afz_flight_done(&flight);
+                afz_flight_init(&flight);
+                fill.stack = rows[i].stack;
+                fill.mega_per_s = rows[i].has_teeth ? 9.5 : 38;
+                if (rows[i].has_teeth)
+                        grows(10);
+                else
+                        grows_with_pauses(8);
+                tell_site(&fill);
+                fly_flat(&flight, AFZ_KIND_SITE, fill.id, AFZ_SITE_BLOCKS, t, rows[i].blocks);
+                fly_line(&flight, AFZ_KIND_SITE, fill.id, AFZ_SITE_TOTAL, t,
+                         FLY_MB(fill.mega_per_s * END_MS / 1000),
+                         rows[i].made_anew ? 4 * fill.mega_per_s * (1 << 20) : 0);
+                struct afz_outcome o = ask(afz_judge_leak, &c);
+                if (o.verdicts != rows[i].verdicts)
+                        fail_msg("row %u: %s", i, o.verdicts > 0 ? o.verdict[0].summary : "silent");
+        }
+}
+
 /* The family explains what a leak explains, and one of it is said. */
 static void kinds_are_a_family(void **state)
 {
@@ -449,6 +504,7 @@ int main(void)
                 TEST(by_memory),
                 TEST(shared_without_lines),
                 TEST(shared_beside_holes),
+                TEST(large_blocks_that_fill),
                 TEST(kinds_are_a_family),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

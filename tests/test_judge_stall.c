@@ -30,6 +30,7 @@ struct stall {
         int disk_used;     /* the job's own disk? */
         double gpu;        /* busy, of a GPU that the job is on */
         double mount_wait; /* of a network mount */
+        double idle;       /* cores of the machine that nobody uses */
         uint32_t seconds;
         uint32_t from_s; /* when it begins: before that, it computes */
         int braked;
@@ -39,7 +40,7 @@ struct stall {
 #define QUIET_                                                                                     \
         .cores = 4, .job_cores = 0.05, .busiest = -1, .read = 0, .written = 0, .disk_wait = 0,     \
         .io_wait = -1, .psi_io = -1, .psi_memory = -1, .swap_in = -1, .disk_busy = -1,             \
-        .disk_used = -1, .gpu = -1, .mount_wait = -1, .seconds = 60, .braked = -1
+        .disk_used = -1, .gpu = -1, .mount_wait = -1, .idle = -1, .seconds = 60, .braked = -1
 
 static void fly_job(struct afz_flight *f, const struct stall *s)
 {
@@ -82,6 +83,7 @@ static void fly_stall(struct afz_flight *f, const struct stall *s)
         afz_flight_init(f);
         f->head.cores = s->cores > 0 ? (uint32_t)s->cores : 0;
         fly_job(f, s);
+        tell_rate(f, AFZ_KIND_CPU, AFZ_CPU_ALL, AFZ_CPU_IDLE, slow, s->idle * 1e9);
         if (s->gpu >= 0) {
                 fly_flat(f, AFZ_KIND_GPU, 0, AFZ_GPU_UTIL, slow, (int64_t)(s->gpu * 10000));
                 fly_flat(f, AFZ_KIND_GPU_PROC, JOB, AFZ_GPU_PROC_IN_JOB, slow, 1);
@@ -117,6 +119,10 @@ static const struct stall stalls[] = {
          .disk_busy = 0.05, .says = "holds the rate down"},
         {"reads all the time and computes little", QUIET_, .read = 1.3e6, .job_cores = 0.1,
          .disk_busy = 0.1, .says = "reading all the while"},
+        {"the same on a machine with cores to spare", QUIET_, .read = 1.3e6, .job_cores = 0.1,
+         .disk_busy = 0.1, .idle = 2, .says = "reading all the while"},
+        {"the same where others have all cores", QUIET_, .read = 1.3e6, .job_cores = 0.1,
+         .disk_busy = 0.1, .idle = 0.1},
         {"reads all the time and computes half of it", QUIET_, .read = 1.3e6, .job_cores = 0.55},
         {"reads next to nothing", QUIET_, .read = 9e3, .disk_wait = 0.9},
         {"the CPU is busy", QUIET_, .read = 20e6, .job_cores = 1, .disk_wait = 0.9,

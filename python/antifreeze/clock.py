@@ -153,24 +153,27 @@ def more(steps_count):
 
 
 def time_next(iterator, on_item=None):
-    """What a class of iterators takes for its next is waiting. A wait inside another is part of that one. on_item(iterator, item)
-    is called now and then."""
-    import functools  # who has such a class has it already
-    following = iterator.__next__
+    """What a class of iterators takes for its next is waiting. on_item(iterator, item) is called now and then."""
+    iterator.__next__ = timed(iterator.__next__, on_item)
 
-    def look(self, item, now):
+
+def timed(call, on_item=None):
+    """The same call, whose time is waiting for data. A wait inside another is part of that one."""
+    import functools  # who has such a call has it already
+
+    def look(args, item, now):
         global look_ns
         look_ns = now + LOOK_NS
         tell()
         if on_item and item is not None:
-            on_item(self, item)
+            on_item(*args, item)
 
-    @functools.wraps(following)
-    def __next__(self):
+    @functools.wraps(call)
+    def waiting(*args, **named):
         global waited
         before, began = waited, monotonic_ns()
         try:
-            item = following(self)
+            item = call(*args, **named)
         except BaseException:  # the end of the data may be waited for, too
             waited = max(waited, before + monotonic_ns() - began)
             raise
@@ -178,10 +181,10 @@ def time_next(iterator, on_item=None):
         if before + now - began > waited:  # else others have waited at the same time, and longer
             waited = before + now - began
         if now >= look_ns:
-            look(self, item, now)
+            look(args, item, now)
         return item
 
-    iterator.__next__ = __next__
+    return waiting
 
 
 def step():

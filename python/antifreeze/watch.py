@@ -42,6 +42,7 @@ ROWS = {
         ("tensorflow.python.ops.resource_variable_ops", "see.on_tensorflow", "variables"),
         ("tensorflow.python.framework.errors_impl", "see.on_tensorflow", "errors"),
     ),
+    "dask": (("dask.base", "see.on_dask", "computing"),),
     "transformers": (
         ("transformers.trainer", "save.on_transformers", "trainer"),
         ("transformers.trainer_callback", "split.on_transformers", "callbacks"),
@@ -121,8 +122,8 @@ def start():
 
 
 def ended():
-    """Programs without a framework run out of memory, too. For all that end otherwise nothing is loaded."""
-    if isinstance(getattr(sys, "last_value", None), MemoryError):
+    """Programs without a framework fail, too. For all that end otherwise nothing is loaded."""
+    if isinstance(getattr(sys, "last_value", None), Exception):
         try:
             from . import talk
             from .see import oom

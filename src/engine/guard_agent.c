@@ -197,8 +197,9 @@ void afz_guard_agent_event(void *ctx, enum afz_agent_event event, const char *te
         if (!has_room(a, now))
                 return;
         afz_guard_record_agent(g, event, text);
-        if (event == AFZ_AGENT_FEED)
-                return; /* every epoch has one; a judge says it where it matters */
+        /* Every epoch has a feed, and an error is printed by Python: a judge says what matters. */
+        if (event == AFZ_AGENT_FEED || event == AFZ_AGENT_ERROR)
+                return;
         if (sentence.n == 0 || (a->said_ns[event] > 0 && now - a->said_ns[event] < rule.say_ns))
                 return;
         a->said_ns[event] = now;

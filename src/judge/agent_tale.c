@@ -10,8 +10,8 @@
 #include "quantity.h"
 #include "step_clock.h"
 
-/* Steps are looked at once a second: of one that is told as begun within this time it is not known
- * whether it began before or after. */
+/* Steps and figures are looked at once a second: of one that is told as begun within this time it
+ * is not known whether it began before or after. */
 #define LOOK_MS 1500
 
 /* Who ends for a request that was refused has ended by then: a traceback and the way out take
@@ -37,6 +37,7 @@ static struct afz_oom read_oom(const struct afz_mark *mark)
         struct afz_oom oom = {
                 .t_ms = mark->t_ms,
                 .swallowed = number(text, "swallowed") != 0,
+                .trains = number(text, "trains") != 0,
                 .step = number(text, "step"),
                 .batch = number(text, "batch"),
                 .micro = number(text, "micro"),
@@ -50,14 +51,18 @@ static struct afz_oom read_oom(const struct afz_mark *mark)
         return oom;
 }
 
+static uint32_t next_look(uint32_t t_ms)
+{
+        return t_ms < UINT32_MAX - LOOK_MS ? t_ms + LOOK_MS : t_ms;
+}
+
 /* By the clock of whoever trains then; a run that was started anew has another. */
 static bool steps_follow(const struct afz_flight *flight, uint32_t t_ms)
 {
         const struct afz_track *track;
         for (size_t at = 0; (track = afz_flight_next(flight, AFZ_KIND_INSIDE, &at));)
                 if (track->first_ms <= t_ms &&
-                    afz_step_count(afz_track_column(track, AFZ_INSIDE_STEP),
-                                   t_ms < UINT32_MAX - LOOK_MS ? t_ms + LOOK_MS : t_ms,
+                    afz_step_count(afz_track_column(track, AFZ_INSIDE_STEP), next_look(t_ms),
                                    UINT32_MAX) > 0)
                         return true;
         return false;
@@ -197,6 +202,12 @@ void afz_tale_of(const struct afz_flight *flight, const struct afz_end *end, uin
                 case AFZ_AGENT_SITES:
                         add_sites(mark, &t);
                         break;
+                case AFZ_AGENT_ERROR:
+                        t.error = afz_span_str(mark->text);
+                        break;
+                case AFZ_AGENT_NOTE:
+                        afz_agent_event_value(afz_span_str(mark->text), "zeroed_at", &t.zeroed_at);
+                        break;
                 case AFZ_AGENT_SPLIT:
                 case AFZ_AGENT_GROW:
                         add_split(mark, mark->code == AFZ_AGENT_SPLIT, &t);
@@ -229,6 +240,18 @@ bool afz_oom_is_fatal(const struct afz_oom *oom, const struct afz_end *end)
 }
 
 /* ---- in words ---- */
+
+bool afz_oom_in_pieces(const struct afz_oom *oom)
+{
+        return oom->asked_bytes > 0 && oom->reserved_bytes > oom->allocated_bytes &&
+               oom->reserved_bytes - oom->allocated_bytes >= oom->asked_bytes;
+}
+
+bool afz_oom_model(const struct afz_flight *flight, const struct afz_oom *oom,
+                   struct afz_inside_model *ret)
+{
+        return afz_inside_model_at(flight, oom->gpu, next_look(oom->t_ms), ret);
+}
 
 uint64_t afz_tale_parts(const struct afz_tale *tale)
 {
@@ -336,6 +359,23 @@ static void read_place(struct afz_span at, struct afz_where *ret)
 void afz_oom_where(const struct afz_oom *oom, struct afz_where *ret)
 {
         read_place(oom->at, ret);
+}
+
+void afz_tale_zeroed_where(const struct afz_tale *tale, struct afz_where *ret)
+{
+        read_place(tale->zeroed_at, ret);
+}
+
+bool afz_tale_error(const struct afz_tale *tale, struct afz_where *ret, struct afz_span *ret_words)
+{
+        struct afz_span at;
+        struct afz_span words = afz_agent_event_sentence(tale->error);
+        if (words.n == 0)
+                return false;
+        if (afz_agent_event_value(tale->error, "at", &at))
+                read_place(at, ret);
+        *ret_words = words;
+        return true;
 }
 
 bool afz_oom_site(const struct afz_oom *oom, unsigned nth, struct afz_where *ret,

@@ -6,12 +6,14 @@
  */
 #include "agent_event.h"
 #include "flight.h"
+#include "inside.h"
 #include "verdict.h"
 
 struct afz_oom {
         uint32_t t_ms;
         bool gpu;             /* else the host's memory */
         bool swallowed;       /* the program caught the error, and said nothing of it */
+        bool trains;          /* there was an optimizer, though no step had been made yet */
         bool gone_on;         /* steps were made after it by the same program, or it ended well */
         bool stepped_on;      /* steps were made */
         uint64_t step, batch; /* 0: not known; batch: samples */
@@ -43,6 +45,8 @@ struct afz_tale {
         bool refused_last;   /* one was in the last seconds of it, and no step came after it */
         const char *refusal; /* the last sentence of what was not done; NULL: none */
         size_t refusal_len;
+        struct afz_span error;     /* the text of the last error that nobody caught; or empty */
+        struct afz_span zeroed_at; /* the line that throws gradients away; or empty */
 };
 
 /* Of what happened since then; `end` says whether what came last was gotten over. */
@@ -51,6 +55,13 @@ void afz_tale_of(const struct afz_flight *flight, const struct afz_end *end, uin
 
 /* Whether it ended with that error, as far as is known. */
 bool afz_oom_is_fatal(const struct afz_oom *oom, const struct afz_end *end);
+
+/* Whether there was room for what was asked, but in pieces that were each too small. */
+bool afz_oom_in_pieces(const struct afz_oom *oom);
+
+/* What the model took then; false: nothing was told of it. */
+bool afz_oom_model(const struct afz_flight *flight, const struct afz_oom *oom,
+                   struct afz_inside_model *ret);
 
 /* In how many parts a step was made in the end: 1 where it was not cut. */
 uint64_t afz_tale_parts(const struct afz_tale *tale);
@@ -62,6 +73,12 @@ bool afz_tale_words(const struct afz_tale *tale, char *buf, size_t cap);
 
 /* The line where it ran out; nothing is set where that is not known. */
 void afz_oom_where(const struct afz_oom *oom, struct afz_where *ret);
+
+/* The same of gradients that are thrown away. */
+void afz_tale_zeroed_where(const struct afz_tale *tale, struct afz_where *ret);
+
+/* The same of the error that nobody caught, and what that says. False: there was none. */
+bool afz_tale_error(const struct afz_tale *tale, struct afz_where *ret, struct afz_span *ret_words);
 
 /* One of the lines that held the GPU's memory then, the largest first. False: there are no more. */
 bool afz_oom_site(const struct afz_oom *oom, unsigned nth, struct afz_where *ret,

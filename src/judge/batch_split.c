@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "agent_tale.h"
+#include "count_of.h"
 #include "end_clues.h"
 #include "judge_words.h"
 #include "memory_line.h"
@@ -41,6 +42,20 @@ static void note_ooms(const struct afz_tale *t, struct afz_verdict *v)
         }
 }
 
+/* Whether something that stays was found to be to blame: then parts were made for want of a better
+ * remedy, and where they did not help, or nothing ever ran out, the batch is not the trouble. */
+static bool is_for_another(const struct afz_tale *t, bool ended, const struct afz_outcome *said)
+{
+        static const char *const stays[] = {"dataset-in-memory", "dataset-in-vram",
+                                            "shuffle-buffer"};
+        if (!ended && t->ooms[false] + t->ooms[true] > 0)
+                return false;
+        for (unsigned i = 0; i < AFZ_COUNT_OF(stays); i++)
+                if (afz_outcome_find(said, stays[i]))
+                        return true;
+        return false;
+}
+
 bool afz_batch_split_say(const struct afz_case *c, struct afz_outcome *ret)
 {
         struct afz_tale t;
@@ -51,6 +66,8 @@ bool afz_batch_split_say(const struct afz_case *c, struct afz_outcome *ret)
         uint64_t parts = afz_tale_parts(&t);
         bool ended = afz_memory_line_of(c).met ||
                      afz_oom_is_fatal(&t.last[t.ooms[true] > 0], &c->facts.end);
+        if (is_for_another(&t, ended, ret))
+                return true;
         struct afz_verdict *v = afz_outcome_add(ret, "batch-too-large",
                                                 ended ? AFZ_LEVEL_ACT : AFZ_LEVEL_WARN, sure);
         if (!v)

@@ -2,7 +2,9 @@
  * each time they are zeroed in between, so that only the last batch is learned from. */
 #include <stdio.h>
 
+#include "agent_tale.h"
 #include "end_clues.h"
+#include "hang_stacks.h"
 #include "inside.h"
 #include "judges.h"
 #include "step_clock.h"
@@ -57,10 +59,18 @@ static struct leaps leaps_of(const struct afz_column *steps, const struct afz_co
         return l;
 }
 
+static void find_line(const struct afz_case *c, struct afz_where *ret)
+{
+        struct afz_tale tale;
+        afz_tale_of(c->flight, &c->facts.end, afz_end_last_start(c->flight), &tale);
+        afz_tale_zeroed_where(&tale, ret);
+}
+
 AFZ_JUDGE(accumulation)
 {
         const struct afz_track *trainer =
                 afz_inside_trainer(c->flight, afz_end_last_start(c->flight));
+        char place[160];
         const struct afz_column *zeroed = afz_track_column(trainer, AFZ_INSIDE_ZEROED);
         /* Without a loader nobody knows what is another batch. */
         if (!zeroed || !afz_track_column(trainer, AFZ_INSIDE_BATCH))
@@ -75,10 +85,11 @@ AFZ_JUDGE(accumulation)
                 afz_outcome_add(ret, "accumulation-broken", AFZ_LEVEL_WARN, rule.sure);
         if (!v)
                 return;
+        find_line(c, &v->where);
         snprintf(v->summary, sizeof v->summary,
-                 "gradients are zeroed before they are used: of about %.0f batches for each step "
+                 "gradients are zeroed before they are used%s: of about %.0f batches for each step "
                  "only the last one is learned from",
-                 lost + 1);
+                 afz_where_words(&v->where, place, sizeof place), lost + 1);
         snprintf(v->fix, sizeof v->fix,
                  "call zero_grad() once for each step, right after optimizer.step(), not for each "
                  "batch; and divide the loss by the number of batches (%.0f)",

@@ -16,7 +16,7 @@ static const struct {
         double near;   /* of the line: a peak that is known and stays below is fine */
         int64_t steps; /* before them, things are made that stay */
         double rises;  /* of a step's own: what stays may rise by, from one half to the other */
-        double falls;  /* of what its largest line swings by, what it must be seen to give back */
+        double falls;  /* of what a stack of its largest line swings by, what must be seen to go */
         double line;   /* of a step's own, what a line must have to be told */
         unsigned most; /* parts that a batch can be cut into, and still be one */
 } rule = {
@@ -197,19 +197,22 @@ static bool is_level(const struct afz_flight *flight, const struct afz_site_swin
 }
 
 /* Whether its largest line was seen to fall back after it had risen: in a run of a few looks, what
- * is only built up has a high and a low, too. */
+ * is only built up has a high and a low, too. A line may have many stacks, each with a part of it:
+ * the one that the row has is held against what it swings by itself. */
 static bool is_given_back(const struct afz_site_row *row, const struct afz_site_swing_ask *ask)
 {
         const struct afz_column *highs = afz_track_column(row->track, AFZ_SITE_HIGH);
         const struct afz_column *lows = afz_track_column(row->track, AFZ_SITE_LOW);
         double most = 0;
-        int64_t low;
-        for (size_t i = highs ? afz_column_at(highs, ask->from_ms) : 0; highs && i < highs->count;
-             i++) {
+        int64_t low, highest, lowest;
+        if (!afz_column_most(highs, ask->from_ms, ask->to_ms, &highest) ||
+            !afz_column_least(lows, ask->from_ms, ask->to_ms, &lowest))
+                return false;
+        for (size_t i = afz_column_at(highs, ask->from_ms); i < highs->count; i++) {
                 const struct afz_point *high = &highs->point[i];
                 if (high->t_ms < ask->to_ms &&
                     afz_column_least(lows, high->t_ms, high->t_ms + high->span_ms + 1, &low) &&
-                    most - (double)low >= rule.falls * row->bytes)
+                    most - (double)low >= rule.falls * (double)(highest - lowest))
                         return true;
                 most = (double)high->most > most ? (double)high->most : most;
         }

@@ -76,15 +76,6 @@ static double runnable_in(const struct afz_flight *flight, const struct crowd *c
                        : -1;
 }
 
-/* Share of all cores' time in which nothing ran; negative: not known. */
-static double idle_share(const struct afz_flight *flight, uint32_t from, uint32_t to, double cores)
-{
-        const struct afz_track *all = afz_flight_find(flight, AFZ_KIND_CPU, AFZ_CPU_ALL);
-        double idle = afz_rate_or(afz_track_column(all, AFZ_CPU_IDLE), from, to, 1e-9);
-        double iowait = afz_rate_or(afz_track_column(all, AFZ_CPU_IOWAIT), from, to, 1e-9);
-        return idle < 0 ? -1 : (idle + (iowait > 0 ? iowait : 0)) / cores;
-}
-
 /* Seconds a second that a cpu limit held the job back; negative: none is known of. */
 static double held_by_limit(const struct afz_flight *flight, uint32_t from, uint32_t to)
 {
@@ -106,7 +97,7 @@ static void judge_slot(const struct afz_flight *flight, const struct afz_slots *
         double job_cores =
                 afz_rate_or(afz_track_column(afz_flight_job(flight), AFZ_JOB_CPU), from, to, 1e-9);
         double pressure = afz_rate_or(afz_track_column(psi, AFZ_PSI_CPU_SOME), from, to, 1e-9);
-        double idle = idle_share(flight, from, to, cores);
+        double idle = afz_flight_idle_cores(flight, from, to) / cores;
         bool held = held_by_limit(flight, from, to) >= at.quota_held;
         if (held && job_cores >= 0) { /* the cores it may use are those it used */
                 cores = job_cores > 1 ? job_cores : 1;

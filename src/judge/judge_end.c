@@ -8,6 +8,7 @@
 #include "agent_tale.h"
 #include "end_clues.h"
 #include "end_refused.h"
+#include "hang_stacks.h"
 #include "judge_words.h"
 #include "judges.h"
 #include "leak.h"
@@ -107,7 +108,8 @@ static bool note_memory(const struct afz_case *c, struct afz_verdict *v)
         return !far;
 }
 
-/* The line that held most of it, if one did. */
+/* The line that held most of it, if one did. The one that asked for too much is known already where
+ * somebody told it: what was asked for was not there yet. */
 static void note_line(const struct afz_case *c, struct afz_verdict *v)
 {
         struct afz_site_top top;
@@ -116,7 +118,8 @@ static void note_line(const struct afz_case *c, struct afz_verdict *v)
             top.row[0].bytes < rule.line_share * top.seen_bytes ||
             top.row[0].bytes < rule.line_need * (double)c->peak_bytes)
                 return;
-        afz_site_where(top.row[0].track, &v->where);
+        if (v->where.line == 0)
+                afz_site_where(top.row[0].track, &v->where);
         afz_verdict_note(v, "%s of it was allocated at %s", SIZE(top.row[0].bytes),
                          top.row[0].track->name);
 }
@@ -372,6 +375,19 @@ static struct afz_verdict *say_timeout(const struct afz_case *c, struct afz_outc
         return v;
 }
 
+/* What Python printed last, and the line that it came from. */
+static void put_error(const struct afz_tale *tale, int code, struct afz_verdict *v)
+{
+        struct afz_span words;
+        char place[160];
+        if (!afz_tale_error(tale, &v->where, &words))
+                return;
+        snprintf(v->summary, sizeof v->summary, "it ended with an error that nobody caught: %.*s%s",
+                 (int)(words.n < 160 ? words.n : 160), words.p,
+                 afz_where_words(&v->where, place, sizeof place));
+        afz_verdict_note(v, "its exit status was %d", code);
+}
+
 static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outcome *ret)
 {
         int code = c->facts.end.code, sig = signal_of_status(code);
@@ -399,6 +415,7 @@ static struct afz_verdict *say_status(const struct afz_case *c, struct afz_outco
                 afz_verdict_note(v, "its need was near what it may use when it ended");
         struct afz_tale tale;
         afz_tale_of(c->flight, &c->facts.end, afz_end_last_start(c->flight), &tale);
+        put_error(&tale, code, v);
         if (tale.counted_ooms > 0 && tale.ooms[false] + tale.ooms[true] == 0)
                 afz_verdict_note(v, "it had met %llu error%s for want of memory",
                                  (unsigned long long)tale.counted_ooms,

@@ -346,9 +346,7 @@ static void note_waits(struct afz_verdict *v, const struct scene *s)
         }
 }
 
-/* Whom to tell of first: who waits by his own hand, the main thread, anybody who waits for his
- * like.
- */
+/* Whom to tell of first: who waits by his own hand, the main thread, who waits for his like. */
 static int telling_turn(const struct scene *s, const struct afz_stand *stand)
 {
         bool kin = afz_wait_is_kin(stand->wait);
@@ -377,32 +375,32 @@ static void note_stacks(struct afz_verdict *v, const struct scene *s)
 }
 
 /* The line of the user's own program. Best is where somebody waits by his own hand (`with lock:`),
- * the main thread first: a thread in join() waits for him. Else of the main thread of the program
- * itself, of the process that had worked most, of anybody who waits for his like. */
-static bool fits_turn(const struct scene *s, const struct afz_stand *stand, int turn)
+ * the main thread first: a thread in join() waits for him. If the main thread waits for another
+ * process, one that waits over there comes before a thread beside it that has nothing to do. Else
+ * of the main thread of the program itself, of the process that had worked most, of anybody who
+ * waits for his like. */
+static int where_turn(const struct scene *s, const struct afz_stand *stand)
 {
         bool main = stand->tid == stand->pid && role_at(s, stand->pid) == AFZ_ROLE_MAIN;
         bool kin = afz_wait_is_kin(stand->wait) && !is_bystander(s, stand->pid);
-        switch (turn) {
-        case 0:
-                return main && afz_stand_is_own(stand->mark->text);
-        case 1:
-                return kin && !stand->timed && afz_stand_is_own(stand->mark->text);
-        case 2:
-                return main;
-        case 3:
-                return stand == s->main_stand;
-        default:
-                return kin;
-        }
+        bool own = afz_stand_is_own(stand->mark->text);
+        enum afz_wait wait = s->main_stand ? s->main_stand->wait : s->main_wait;
+        bool sought = wait == AFZ_WAIT_PIPE || wait == AFZ_WAIT_CHILD;
+        if (main && own)
+                return 0;
+        if (kin && own && !stand->timed)
+                return sought && stand->pid != s->main->subject.id ? 1 : 2;
+        if (main)
+                return 3;
+        return stand == s->main_stand ? 4 : kin ? 5 : -1;
 }
 
 static void find_where(const struct scene *s, struct afz_where *ret)
 {
-        for (int turn = 0; turn < 5; turn++)
+        for (int turn = 0; turn <= 5; turn++)
                 for (size_t i = 0; i < s->stands.count; i++) {
                         const struct afz_stand *stand = &s->stands.one[i];
-                        if (fits_turn(s, stand, turn) && afz_stand_where(stand->mark->text, ret))
+                        if (where_turn(s, stand) == turn && afz_stand_where(stand->mark->text, ret))
                                 return;
                 }
 }

@@ -9,6 +9,7 @@
 #include "leak_kind.h"
 #include "leak_stretch.h"
 #include "memory_line.h"
+#include "site_use.h"
 #include "stall_feed.h"
 #include "work_signs.h"
 
@@ -321,6 +322,24 @@ static enum afz_work work_of(const struct afz_flight *flight, const struct afz_t
         return AFZ_WORK_HINTED;
 }
 
+/* That is how a table, a model or the first step of a large batch comes into memory. TensorFlow's
+ * pool fills its pieces bit by bit with what is kept, too: there it counts where no work was seen.
+ */
+static bool fills_a_few(const struct afz_leak_seen *seen, enum afz_work work)
+{
+        const struct afz_leak_growth *growth = &seen->growth;
+        double bytes = 0;
+        if (growth->steps >= rule.steps || !growth->has_sites)
+                return false;
+        for (unsigned i = 0; i < growth->sites.rows; i++) {
+                const struct afz_site_row *row = &growth->sites.row[i];
+                if ((work != AFZ_WORK_SEEN || !afz_site_is_pool(growth->flight, row->track)) &&
+                    afz_leak_fills(growth, row))
+                        bytes += row->bytes;
+        }
+        return bytes > rule.named_share * growth->bytes;
+}
+
 static void say(const struct afz_case *c, const struct afz_trend *trend,
                 const struct afz_leak_stretch *s, bool is_short, struct afz_outcome *ret)
 {
@@ -333,7 +352,7 @@ static void say(const struct afz_case *c, const struct afz_trend *trend,
         afz_leak_see(c->flight, trend, &seen);
         const struct afz_leak_kind *kind = afz_leak_kind_of(&seen);
         if ((!kind->no_data && (bent || may_be_loading(c->flight, trend, work))) ||
-            goes_to_files(c->flight, trend))
+            goes_to_files(c->flight, trend) || fills_a_few(&seen, work))
                 return;
         struct afz_verdict *v =
                 afz_outcome_add(ret, "leak", s->met_line ? AFZ_LEVEL_ACT : AFZ_LEVEL_WARN,

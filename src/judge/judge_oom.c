@@ -21,7 +21,9 @@ static const struct {
         double eight_bits; /* of an optimizer's state, what one of 8 bits saves */
         uint64_t steps;    /* begun: from here on one was completed, and the model fits */
         unsigned lines;    /* of the program that are named */
-        double kept;       /* of what is there, from which on what stays is what to look for */
+        uint32_t
+                heard_ms; /* after it: what is told when memory runs out is seen at the next look */
+        double kept;      /* of what is there, from which on what stays is what to look for */
 } rule = {
         .again = 3,
         .fixed = 0.8,
@@ -81,7 +83,7 @@ static void put_moment(const struct afz_oom *oom, const struct afz_where *where,
         buf[out.len] = '\0';
 }
 
-static void note_figures(const struct afz_oom *oom, struct afz_verdict *v)
+void afz_oom_note_figures(const struct afz_oom *oom, struct afz_verdict *v)
 {
         if (oom->asked_bytes > 0 && oom->allocated_bytes > 0)
                 afz_verdict_note(
@@ -92,8 +94,8 @@ static void note_figures(const struct afz_oom *oom, struct afz_verdict *v)
                 afz_verdict_note(v, "%s were asked for at once", SIZE(oom->asked_bytes));
 }
 
-/* "train.py:22 in forward() holds 3.1G of GPU memory (41 %)" */
-static void note_sites(const struct afz_oom *oom, struct afz_verdict *v)
+/* "train.py:22 in forward() held 3.1G of GPU memory (41 %)" */
+void afz_oom_note_sites(const struct afz_oom *oom, struct afz_verdict *v)
 {
         struct afz_where where;
         uint64_t bytes, all = 0;
@@ -116,13 +118,6 @@ static void note_sites(const struct afz_oom *oom, struct afz_verdict *v)
 
 /* ---- what to change ---- */
 
-/* There was room, but in pieces that were each too small. */
-static bool is_in_pieces(const struct afz_oom *oom)
-{
-        return oom->asked_bytes > 0 && oom->reserved_bytes > oom->allocated_bytes &&
-               oom->reserved_bytes - oom->allocated_bytes >= oom->asked_bytes;
-}
-
 /* The fewest equal parts of a batch that fit, by powers of two; 0: not known, or none does. A step
  * that was not finished is taken for twice as large. */
 static unsigned parts_that_fit(const struct afz_oom *oom, const struct afz_inside_model *m)
@@ -138,10 +133,8 @@ static unsigned parts_that_fit(const struct afz_oom *oom, const struct afz_insid
         return parts <= rule.most && parts <= oom->batch ? parts : 0;
 }
 
-/* What was there when the last step ended, and is neither of the model nor of the optimizer: it
- * stays, however small a batch is. 0: not known, or it is not most of what there was. */
-static uint64_t kept_between(const struct afz_flight *flight, const struct afz_oom *oom,
-                             const struct afz_inside_model *m)
+uint64_t afz_oom_kept(const struct afz_flight *flight, const struct afz_oom *oom,
+                      const struct afz_inside_model *m)
 {
         uint64_t all, own;
         if (m->fixed == 0 || __builtin_add_overflow(m->fixed, m->batch, &own) ||
@@ -159,7 +152,7 @@ static void put_fix(const struct afz_case *c, const struct afz_oom *oom,
 {
         unsigned parts = parts_that_fit(oom, m);
         uint64_t now = oom->micro > 0 ? oom->micro : oom->batch;
-        uint64_t kept = kept_between(c->flight, oom, m);
+        uint64_t kept = afz_oom_kept(c->flight, oom, m);
         if (kept > 0)
                 snprintf(v->fix, sizeof v->fix,
                          "%s stay taken from step to step by tensors that are neither the model's "
@@ -167,7 +160,7 @@ static void put_fix(const struct afz_case *c, const struct afz_oom *oom,
                          "outputs or losses in a list (keep loss.item(), x.detach().cpu()), or a "
                          "data set that lies on the GPU",
                          SIZE(kept));
-        else if (is_in_pieces(oom))
+        else if (afz_oom_in_pieces(oom))
                 snprintf(v->fix, sizeof v->fix,
                          "%s were free, but in pieces: run it with "
                          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; if that does not do, "
@@ -201,9 +194,9 @@ static struct afz_verdict *say(const struct afz_case *c, const struct afz_oom *o
         if (!v)
                 return NULL;
         afz_oom_where(oom, &v->where);
-        note_figures(oom, v);
-        note_sites(oom, v);
-        if (afz_inside_model_at(c->flight, true, oom->t_ms, &m))
+        afz_oom_note_figures(oom, v);
+        afz_oom_note_sites(oom, v);
+        if (afz_oom_model(c->flight, oom, &m))
                 note_model(&m, v);
         put_fix(c, oom, &m, v);
         v->from_ms = v->to_ms = oom->t_ms;
@@ -227,7 +220,7 @@ static void say_caught(const struct afz_case *c, const struct afz_tale *t, struc
 {
         const struct afz_oom *oom = &t->last[true];
         bool again = t->swallowed_steps >= rule.again;
-        bool quiet = oom->swallowed && !oom->stepped_on && oom->step > 0 &&
+        bool quiet = oom->swallowed && !oom->stepped_on && (oom->step > 0 || oom->trains) &&
                      c->facts.end.how != AFZ_END_RUNNING;
         bool cell = !oom->swallowed && t->splits == 0;
         unsigned times = t->ooms[true];
@@ -309,7 +302,7 @@ static void say_large(const struct afz_case *c, const struct afz_oom *oom, bool 
                 afz_outcome_add(ret, "model-too-large", AFZ_LEVEL_ACT, one ? sure.one : sure.alone);
         if (!v)
                 return;
-        (void)afz_inside_model_at(c->flight, oom->gpu, oom->t_ms, &m);
+        (void)afz_oom_model(c->flight, oom, &m);
         afz_oom_where(oom, &v->where);
         if (one)
                 snprintf(v->summary, sizeof v->summary,
@@ -320,8 +313,8 @@ static void say_large(const struct afz_case *c, const struct afz_oom *oom, bool 
                         v->summary, sizeof v->summary,
                         "the model is too large for %s: it alone, without any data, takes %s of %s",
                         where, SIZE(m.fixed), SIZE(limit));
-        note_figures(oom, v);
-        note_sites(oom, v);
+        afz_oom_note_figures(oom, v);
+        afz_oom_note_sites(oom, v);
         note_model(&m, v);
         put_prices(&m, oom->gpu, v);
         v->from_ms = v->to_ms = oom->t_ms;
@@ -356,7 +349,7 @@ static uint64_t steps_until(const struct afz_flight *flight, const struct afz_oo
 static bool not_even_one(const struct afz_flight *flight, const struct afz_oom *oom)
 {
         bool one = oom->micro == 1 || (oom->micro == 0 && oom->batch == 1);
-        return one && !is_in_pieces(oom) && steps_until(flight, oom) < rule.steps;
+        return one && !afz_oom_in_pieces(oom) && steps_until(flight, oom) < rule.steps;
 }
 
 AFZ_JUDGE(model_large)
@@ -372,7 +365,7 @@ AFZ_JUDGE(model_large)
                         continue;
                 bool one = not_even_one(c->flight, &oom);
                 double limit = limit_of(c, &oom);
-                bool alone = limit > 0 && afz_inside_model_at(c->flight, gpu, oom.t_ms, &m) &&
+                bool alone = limit > 0 && afz_oom_model(c->flight, &oom, &m) &&
                              (double)m.fixed >= rule.fixed * limit;
                 if (!one && !alone)
                         continue;

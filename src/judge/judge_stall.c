@@ -22,7 +22,8 @@ static const struct {
         double disk_busy;           /* share of time with a request in flight */
         double io_bytes_per_s;      /* that the job reads itself */
         double trickle_bytes_per_s; /* the same, where we see it wait */
-        double idle_reader;         /* cores used by a job that reads all the time */
+        double idle_reader;         /* cores used by a job that reads all the time, */
+        double free_cores;          /* while so many stood idle */
         double share;               /* of its life, from which on it is worth a verdict */
         uint32_t stall_ms;          /* and in all */
         double queue_one;           /* requests in flight: nobody asked for more at once */
@@ -43,6 +44,7 @@ static const struct {
         .io_bytes_per_s = 256e3,     /* as live: what the slowest disk gives in random reads */
         .trickle_bytes_per_s = 16e3, /* four pages a second: it does read */
         .idle_reader = 0.50,         /* it computes for less than half of the time that it reads */
+        .free_cores = 0.50,          /* else it may just have got none: as stall_wait.c has it */
         .share = 0.50,               /* most of it: a slow start alone is none */
         .stall_ms = 20000,           /* importing a framework from a cold disk takes ten seconds */
         .queue_one = 1.5,            /* read-ahead alone keeps one in flight */
@@ -185,6 +187,9 @@ static enum slot_is judge_slot(const struct sources *src, unsigned i)
         if (afz_rate_or(src->io, from, to, 1e-9) >= at.disk_pressure && disk &&
             afz_rate_or(afz_track_column(disk, AFZ_DISK_BUSY), from, to, 1e-9) >= at.disk_busy)
                 return WAITS_DISK;
+        double idle = afz_flight_idle_cores(src->flight, from, to);
+        if (idle >= 0 && idle < at.free_cores)
+                return WORKS; /* or would: others have all cores */
         return job_cores < at.idle_reader ? READS_IDLY : WORKS;
 }
 

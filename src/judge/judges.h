@@ -1,7 +1,7 @@
 #ifndef AFZ_JUDGES_H
 #define AFZ_JUDGES_H
 /* The judges, one function and one verdict each; the table of them is in verdicts.c. To add one:
- * its function in a file of its own, its name here, its row there, its words in docs/verdicts.md.
+ * docs/add-a-verdict.md.
  */
 #include "verdicts.h"
 
@@ -13,12 +13,14 @@ AFZ_JUDGE(retrace);    /* judge_retrace.c: leak:retrace */
 AFZ_JUDGE(graph_kept); /* judge_held.c: leak:retained-graph, leak:gpu, held-after-use */
 AFZ_JUDGE(gpu_leak);
 AFZ_JUDGE(held);
-AFZ_JUDGE(model_large); /* judge_oom.c: model-too-large */
-AFZ_JUDGE(shuffle);     /* judge_shuffle.c: shuffle-buffer */
-AFZ_JUDGE(dataset);     /* judge_dataset.c: dataset-in-memory */
-AFZ_JUDGE(batch);       /* judge_batch.c: batch-too-large */
-AFZ_JUDGE(layer);       /* judge_layer.c: layer-buffer */
-AFZ_JUDGE(fd_leak);     /* judge_counts.c: fd-leak, thread-leak */
+AFZ_JUDGE(model_large);     /* judge_oom.c: model-too-large */
+AFZ_JUDGE(shuffle);         /* judge_shuffle.c: shuffle-buffer */
+AFZ_JUDGE(dataset);         /* judge_dataset.c: dataset-in-memory */
+AFZ_JUDGE(dataset_in_vram); /* judge_vram.c: dataset-in-vram, gpu-fragmentation */
+AFZ_JUDGE(gpu_fragmentation);
+AFZ_JUDGE(batch);   /* judge_batch.c: batch-too-large */
+AFZ_JUDGE(layer);   /* judge_layer.c: layer-buffer */
+AFZ_JUDGE(fd_leak); /* judge_counts.c: fd-leak, thread-leak */
 AFZ_JUDGE(thread_leak);
 AFZ_JUDGE(log_growth); /* judge_space.c: log-growth, disk-full, shm-full */
 AFZ_JUDGE(disk_full);

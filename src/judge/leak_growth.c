@@ -7,6 +7,10 @@
 /* Processes are looked at once a second, busy machines less often: not seen for so long before the
  * end, it is gone. */
 #define DEAD_MS 5000
+/* A leak has more blocks than this: as many as the parts of its time in which it is to rise. */
+#define FEW_BLOCKS 8
+/* Of what lives: who ever asked for more has given some back, or makes it anew, ever larger. */
+#define MADE_ANEW 2.0
 
 const struct afz_column *afz_leak_need_of(const struct afz_track *process)
 {
@@ -199,4 +203,17 @@ void afz_leak_growth_of(const struct afz_flight *flight, const struct afz_trend 
         ret->has_sites = afz_site_growth(flight, trend->from_ms, trend->to_ms, &ret->sites);
         if (ret->has_sites)
                 afz_leak_graph_of(flight, trend->from_ms, trend->to_ms, &ret->sites, &ret->graph);
+}
+
+/* ---- how ---- */
+
+bool afz_leak_fills(const struct afz_leak_growth *growth, const struct afz_site_row *row)
+{
+        int64_t blocks, live, total;
+        uint32_t to_ms = growth->to_ms + 1;
+        if (!afz_column_last(afz_track_column(row->track, AFZ_SITE_BLOCKS), to_ms, &blocks) ||
+            !afz_column_last(afz_track_column(row->track, AFZ_SITE_LIVE), to_ms, &live) ||
+            !afz_column_last(afz_track_column(row->track, AFZ_SITE_TOTAL), to_ms, &total))
+                return false;
+        return blocks < FEW_BLOCKS && (double)total <= MADE_ANEW * (double)live;
 }

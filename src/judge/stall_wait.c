@@ -62,7 +62,10 @@ static bool has_idle(const struct afz_flight *flight, const struct afz_stall_wai
         double used = afz_rate_or(afz_track_column(afz_flight_job(flight), AFZ_JOB_CPU), w->from_ms,
                                   w->to_ms, 1e-9);
         *ret_gpu = afz_job_gpu_util(flight, w->from_ms, w->to_ms);
+        double idle = afz_flight_idle_cores(flight, w->from_ms, w->to_ms);
         *ret_cores = cores >= 0 && used >= 0 ? cores - used : -1;
+        if (idle >= 0 && idle < *ret_cores)
+                *ret_cores = idle; /* what others of the machine take is not free, either */
         if (afz_track_column(trainer, AFZ_INSIDE_GPU_ALLOCATED))
                 return *ret_gpu >= 0 && *ret_gpu < rule.gpu_busy;
         return is_told || *ret_cores >= rule.idle_cores;

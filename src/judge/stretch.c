@@ -169,6 +169,14 @@ static bool job_on_any_gpu(const struct afz_flight *flight)
         return false;
 }
 
+double afz_flight_idle_cores(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
+{
+        const struct afz_track *all = afz_flight_find(flight, AFZ_KIND_CPU, AFZ_CPU_ALL);
+        double idle = afz_rate_or(afz_track_column(all, AFZ_CPU_IDLE), from_ms, to_ms, 1e-9);
+        double iowait = afz_rate_or(afz_track_column(all, AFZ_CPU_IOWAIT), from_ms, to_ms, 1e-9);
+        return idle < 0 ? -1 : idle + (iowait > 0 ? iowait : 0);
+}
+
 double afz_job_gpu_util(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms)
 {
         const struct afz_track *gpu;

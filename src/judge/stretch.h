@@ -11,6 +11,9 @@ const struct afz_track *afz_flight_job(const struct afz_flight *flight);
 
 /* How many cores the machine has; negative: not known. */
 double afz_flight_cores(const struct afz_flight *flight);
+/* Of these, those that nobody of the machine used, on the mean over [from, to): also while somebody
+ * waited for a disk. Negative: not known. */
+double afz_flight_idle_cores(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms);
 
 /* ---- the job's life in equal slots ---- */
 

@@ -40,6 +40,8 @@ const struct afz_judge afz_judges[] = {
         {"dataset-in-memory",
          afz_judge_dataset,
          {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed"}},
+        {"dataset-in-vram", afz_judge_dataset_in_vram, {"gpu-oom"}},
+        {"gpu-fragmentation", afz_judge_gpu_fragmentation, {"gpu-oom"}},
         {"batch-too-large",
          afz_judge_batch,
          {"swap-thrash", "swap-insufficient", "host-exhaustion", "oom-killed", "gpu-oom"}},

@@ -8,7 +8,7 @@
 static const char *const names[AFZ_AGENT_EVENTS] = {
         [AFZ_AGENT_OOM] = "oom",       [AFZ_AGENT_SPLIT] = "split",   [AFZ_AGENT_GROW] = "grow",
         [AFZ_AGENT_REFUSE] = "refuse", [AFZ_AGENT_RESUME] = "resume", [AFZ_AGENT_NOTE] = "note",
-        [AFZ_AGENT_SITES] = "sites",   [AFZ_AGENT_FEED] = "feed",
+        [AFZ_AGENT_SITES] = "sites",   [AFZ_AGENT_FEED] = "feed",     [AFZ_AGENT_ERROR] = "error",
 };
 
 const char *afz_agent_event_name(enum afz_agent_event event)

@@ -17,7 +17,8 @@
 
 enum afz_agent_event {
         AFZ_AGENT_OOM,    /* memory was refused: device= step= batch= asked_bytes= allocated_bytes=
-                             reserved_bytes= at=FILE:LINE:FUNCTION swallowed= */
+                             reserved_bytes= at=FILE:LINE:FUNCTION swallowed=; trains=1: no step was
+                             made    yet, and there is an optimizer */
         AFZ_AGENT_SPLIT,  /* a step is made in parts from now on: step= batch= micro= */
         AFZ_AGENT_GROW,   /* in fewer parts again: the same */
         AFZ_AGENT_REFUSE, /* something is not done; why is in the sentence. what=split: steps are
@@ -29,6 +30,8 @@ enum afz_agent_event {
         AFZ_AGENT_FEED,   /* what limited the data loader in an epoch so far: limit= (consumer,
                              disk, cache, decode, gather, transform) epoch= epoch_ms= waited_ms=
                              threads= held= copies= */
+        AFZ_AGENT_ERROR,  /* one that nobody caught ended the program: at=FILE:LINE:FUNCTION; what
+                             it says is the sentence */
         AFZ_AGENT_EVENTS
 };
 

@@ -14,7 +14,7 @@ from .. import talk
 
 # Where an error is sought that another one was raised from: `raise TrainerError from error`.
 DEEPEST_CAUSE = 8
-KEYS = ("device", "step", "batch", "micro", "asked_bytes", "allocated_bytes", "reserved_bytes", "at", "swallowed")
+KEYS = ("device", "step", "batch", "micro", "asked_bytes", "allocated_bytes", "reserved_bytes", "at", "swallowed", "trains")
 UNITS = {"bytes": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
 
 # Types by name, whichever module of the framework has them today: torch.OutOfMemoryError was torch.cuda.OutOfMemoryError.
@@ -225,7 +225,8 @@ def is_own(frame):
 
 def is_own_path(path):
     """Whether the code is the program's: neither a library's, nor Python's, nor ours, nor made by a compiler."""
-    return not (path.startswith(NOT_OWN) or "/site-packages/" in path or "/dist-packages/" in path or "/torchinductor_" in path)
+    return not (path.startswith(NOT_OWN) or path.endswith(COMPILED) or "/site-packages/" in path or "/dist-packages/" in path
+                or "/torchinductor_" in path)
 
 
 def written(frame, line):
@@ -266,12 +267,18 @@ def ended():
             if talk.rank()[1] > 1 and "TORCHELASTIC_RUN_ID" not in os.environ:
                 # Those that it trains with may wait for it. torchrun ends them itself, or begins all of them anew.
                 talk.event("note", lost=1)
-        elif pending is not None:
+            return
+        if pending is not None:
             told()
+        if isinstance(error, Exception) and not getattr(error, "_antifreeze_told", False):
+            error._antifreeze_told = True
+            first_line = text_of(error).partition("\n")[0]
+            talk.event("error", f"{type(error).__name__}: {first_line}"[:200], at=place_of(error) or "?")
     except Exception:
         pass
 
 
 LIBRARY = getattr(sys.modules.get("os"), "__file__", "/usr/lib/python3/os.py").rpartition("/")[0] + "/"
+COMPILED = (".pyx", ".pxd")  # Cython's, with the path that they were built from: mostly a library's
 NOT_OWN = ("<frozen", __file__.rpartition("/see/")[0] + "/", LIBRARY)
 atexit.register(ended)  # after talk, which hangs up when that is through

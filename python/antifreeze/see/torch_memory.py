@@ -7,10 +7,11 @@ end of the step before: of malloc on the host, of torch's own allocator on a GPU
 Models are seen as they are put together (a hook that torch has for that), for what an optimizer has not: frozen layers,
 buffers. Nothing here keeps anything alive.
 """
+import sys
 from time import perf_counter_ns
 from weakref import ref
 
-from .. import clock
+from .. import clock, talk
 from ..tell import tell
 from . import oom
 
@@ -46,6 +47,7 @@ class Accumulation:
     def __init__(self):
         self.lost_count = 0  # micro-batches, in all
         self.rate = 0  # the same of one step, when it last looked
+        self.place = None  # the program's line that threw the first of them away
         self.begin(0)
         self.is_open = False
 
@@ -63,6 +65,7 @@ class Accumulation:
         is_another_batch = before is not None and (waited > before or not waited)
         if is_another_batch and gradient is not None and now == weight and bool(gradient.any()):
             self.thrown += 1
+            self.place = self.place or oom.place(sys._getframe(1))
 
     def end(self, step, before):
         """The next step begins; the last that it had looked at before began with `before`. Returns whether more were found."""
@@ -144,6 +147,7 @@ await_backward = None  # a function: look_at_activations() is to be called when 
 _torch = None
 _before = None  # at the last walk: (heap, gpu allocated, gradients by place)
 _watched = 0  # the step up to which it is known what was zeroed
+_told_place = False
 _capped = set()  # devices
 _spent_ns = 0  # on looks at all objects
 _began_ns = perf_counter_ns()
@@ -194,6 +198,15 @@ def on_end():
         tell("zeroed_count", accumulation.lost_count)
 
 
+def tell_lost():
+    """How many, and once where."""
+    global _told_place
+    tell("zeroed_count", accumulation.lost_count)
+    if accumulation.place and not _told_place:
+        _told_place = True
+        talk.event("note", zeroed_at=accumulation.place)
+
+
 def watch_zeroing(begins):
     global _watched
     if begins:
@@ -202,7 +215,7 @@ def watch_zeroing(begins):
         return
     else:
         if accumulation.end(clock.count, _watched):
-            tell("zeroed_count", accumulation.lost_count)
+            tell_lost()
         _watched = clock.count
     for let in await_zero:
         let(begins)
@@ -210,21 +223,26 @@ def watch_zeroing(begins):
 
 def walk(optimizer):
     """Tells of all that stays from step to step."""
-    global walks, is_gpu, _before
+    global walks, _before
     walks += 1
     known = optimizers.get(id(optimizer))
     if optimizer is not None and (known is None or known() is not optimizer):
         optimizers[id(optimizer)] = ref(optimizer)
-    tally = tally_of_models()
-    is_gpu = tally.get(GPU, "parameters") > 0
-    kinds = ("parameters", "gradients", "buffers") + (("optimizer",) if optimizers and walks > 1 else ())
-    for place in (HOST, GPU) if is_gpu else (HOST,):
-        for kind in kinds:
-            tell(f"{place}{kind}_bytes", tally.get(place, kind))
+    tally = tell_models(("parameters", "gradients", "buffers") + (("optimizer",) if optimizers and walks > 1 else ()))
     allocated = look_at_cuda()
     if await_backward and walks > 1:  # between the first and the second step an optimizer makes its state
         _before = (heap_bytes(), allocated, {place: tally.get(place, "gradients") for place in (HOST, GPU)})
         await_backward()
+
+
+def tell_models(kinds):
+    global is_gpu
+    tally = tally_of_models()
+    is_gpu = tally.get(GPU, "parameters") > 0
+    for place in (HOST, GPU) if is_gpu else (HOST,):
+        for kind in kinds:
+            tell(f"{place}{kind}_bytes", tally.get(place, kind))
+    return tally
 
 
 def tally_of_models():
@@ -354,7 +372,16 @@ def look_at_cuda():
 def moment():
     """For an error: what the allocator has."""
     stats = cuda_stats()
-    return {"allocated_bytes": stats["gpu_allocated_bytes"], "reserved_bytes": stats["gpu_reserved_bytes"]} if stats else {}
+    keys = {"allocated_bytes": stats["gpu_allocated_bytes"], "reserved_bytes": stats["gpu_reserved_bytes"]} if stats else {}
+    if not clock.count:
+        keys["trains"] = int(has_optimizer())
+    return keys
+
+
+def has_optimizer():
+    """Whether it means to train, though it has made no step yet. By the objects' own types: to ask some for their class wakes them."""
+    import gc
+    return any(issubclass(type(one), _torch.optim.Optimizer) for one in gc.get_objects())
 
 
 def on_left():
@@ -432,6 +459,8 @@ def on_out_of_memory(device, asked, _total, _free):
     try:
         oom.noticed(device="gpu", asked_bytes=asked)
         look_at_cuda()
+        if not walks:  # it may not come to a first step
+            tell_models(("parameters", "gradients", "buffers"))
     except Exception:
         pass
 
