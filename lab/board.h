@@ -1,6 +1,6 @@
 /* What the lab's programs leave behind: small files on tmpfs, mapped and locked, so that neither
  * writing them nor the writer's death costs a disk access or loses a beat. The guest's driver
- * (guest.py) reads them by the same layout. */
+ * (guest.py, beats.py) reads them by the same layout. */
 #ifndef AFZ_LAB_BOARD_H
 #define AFZ_LAB_BOARD_H
 

@@ -54,6 +54,11 @@ JOBS = {
     "train-clean": Job("the C trainer, 8 steps", ("afz-trainer", "--steps", "8", "--quiet"), fits=True),
     "train-history": Job("the C trainer keeps 64 MiB a step", ("afz-trainer", "--retain-history=64M", "--quiet")),
     "train-dataset": Job("the C trainer loads 1200 MB", ("afz-trainer", "--whole-dataset=1200M", "--quiet")),
+    "train-thrash": Job("the C trainer with 900 MB of data, of which all may be in swap", ("afz-trainer", "--whole-dataset=900M", "--quiet"),
+                        options=("--swap", "2G")),
+    "train-neighbour": Job("the C trainer with 300 MB; a browser-like program outside it grows by half the RAM",
+                           ("afz-trainer", "--whole-dataset=300M", "--steps", "60", "--quiet"), fits=True, needs_swap=True,
+                           beside=("lab-neighbour", "neighbour")),
     "train-batch": Job("the C trainer with a batch of 200000", ("afz-trainer", "--large-batch=200000", "--quiet")),
 }
 

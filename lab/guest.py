@@ -19,6 +19,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import beats  # noqa: E402
 from cells import GUARDS, JOBS, parse  # noqa: E402
 
 RUN = "/run/lab"  # tmpfs
@@ -31,7 +32,6 @@ BASELINE_S = 5  # beats on the idle machine, right before the job starts
 CALM_NS = 60_000_000  # no beat of those may be later
 CALM_WAIT_S = 20
 AFTER_S = 2  # beats after the job's end that still count: what it left behind is its own
-STALLED_NS = 200_000_000  # a beat that late is one that a person sees
 LOOK_S = .05
 
 
@@ -149,16 +149,7 @@ class Desktop:
         self.process = subprocess.Popen([*command, f"{BIN}/lab-desktop", self.path, "/disk/desktop", str(UID)])
 
     def beats(self):
-        data = b""
-        try:
-            with open(self.path, "rb") as file:
-                data = file.read()
-        except OSError:
-            pass
-        if len(data) < 16:
-            return []
-        ready, count = struct.unpack_from("QQ", data)
-        return [struct.unpack_from("QQQ", data, 16 + 24 * i) for i in range(count)] if ready else []
+        return beats.read(self.path)
 
     def alive(self):
         return self.process.poll() is None
@@ -168,10 +159,10 @@ class Desktop:
         give_up = now_ns() + (CALM_WAIT_S + 30) * 10**9
         while now_ns() < give_up and self.alive():
             time.sleep(.5)
-            beats = self.beats()
-            if not beats or beats[-1][0] - beats[0][0] < BASELINE_S * 10**9:
+            so_far = self.beats()
+            if not so_far or so_far[-1][0] - so_far[0][0] < BASELINE_S * 10**9:
                 continue
-            last = [b for b in beats if b[0] > beats[-1][0] - BASELINE_S * 10**9]
+            last = [b for b in so_far if b[0] > so_far[-1][0] - BASELINE_S * 10**9]
             if max(end - due for due, end, _ in last) <= CALM_NS:
                 return last, True
         return [b for b in self.beats() if b[0] > now_ns() - BASELINE_S * 10**9], False
@@ -180,8 +171,8 @@ class Desktop:
         """Until a beat that was due after that time is through."""
         give_up = now_ns() + seconds * 10**9
         while now_ns() < give_up and self.alive():
-            beats = self.beats()
-            if beats and beats[-1][0] > after_ns:
+            so_far = self.beats()
+            if so_far and so_far[-1][0] > after_ns:
                 return
             time.sleep(.1)
 
@@ -298,17 +289,6 @@ def last_word(cell, job, since):
     return lines[-1].strip() if lines else ""
 
 
-def figures(beats, start_ns, end_ns):
-    """Of the beats that fell due from start to end."""
-    late = [end - due for due, end, _ in beats if start_ns - 50_000_000 <= due <= end_ns]
-    return {
-        "beats": len(late),
-        "worst_ms": round(max(late, default=0) / 1e6, 1),
-        "stalled_s": round(sum(x for x in late if x > STALLED_NS) / 1e9, 2),
-        "witness_ms": round(max((w for due, _, w in beats if start_ns <= due <= end_ns), default=0) / 1e6, 1),
-    }
-
-
 def start_beside(cell, number):
     if JOBS[cell.job].beside:
         command = [f"{BIN}/{JOBS[cell.job].beside[0]}", *JOBS[cell.job].beside[1:]]
@@ -347,7 +327,7 @@ def run_cell(machine, cell, number, seconds):
         "cell": cell.name, "calm": calm, "idle_worst_ms": round(max(late, default=0) / 1e6, 1),
         "idle_median_ms": round(statistics.median(late) / 1e6, 1) if late else None,
         # A job that we had to end ourselves answers for the time until then.
-        **figures(desktop.beats(), job.start_ns, job.end_ns + (AFTER_S * 10**9 if ended else 0)),
+        **beats.figures(desktop.beats(), job.start_ns, job.end_ns + (AFTER_S * 10**9 if ended else 0)),
         "after_s": round((job.end_ns - job.start_ns) / 1e9, 1), "ended": ended, "status": job.status(),
         "oom_kill": vmstat("oom_kill") - kills, "kernel_victims": sorted(set(victims)), "else_died": sorted(set(gone)),
         "left": [] if not ended else sorted(name for name in after.values() if is_family(name)),

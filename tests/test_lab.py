@@ -35,11 +35,11 @@ class Beats(unittest.TestCase):
     def test_figures(self):
         beats = [(1000 * MS, 1010 * MS, 1 * MS), (1050 * MS, 1550 * MS, 7 * MS), (1600 * MS, 1700 * MS, 2 * MS),
                  (9000 * MS, 19000 * MS, 9 * MS)]
-        self.assertEqual(guest.figures(beats, 1000 * MS, 2000 * MS),
+        self.assertEqual(guest.beats.figures(beats, 1000 * MS, 2000 * MS),
                          {"beats": 3, "worst_ms": 500.0, "stalled_s": .5, "witness_ms": 7.0})
 
     def test_no_beats(self):
-        self.assertEqual(guest.figures([], 0, 1)["beats"], 0)
+        self.assertEqual(guest.beats.figures([], 0, 1)["beats"], 0)
 
 
 class Cells(unittest.TestCase):

@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "lines")]
 
 import lines  # noqa: E402
+import played  # noqa: E402
 from programs import CLEAN, LEAK, PROGRAMS, Program  # noqa: E402
 from scenario import Checks  # noqa: E402
 
@@ -37,14 +38,14 @@ def test_set():
     check("a third of the second set is set aside", .3 < aside / len(second) < .4, aside)
     check("and nothing of it is run here", not any(p.aside for p in PROGRAMS if p.fast))
     for p in PROGRAMS:
-        marked = any(lines.marks(p))
-        check(f"{p.name}: a line is marked, unless it is clean", marked == (p.want != CLEAN), lines.marks(p))
+        marked = any(played.marks(p))
+        check(f"{p.name}: a line is marked, unless it is clean", marked == (p.want != CLEAN), played.marks(p))
 
 
 def test_examiner():
     """What is right and what is wrong, said of hand-made verdicts."""
     early = next(p for p in PROGRAMS if p.name == "c/early_return")
-    (file, line), = lines.marks(early)[0]
+    (file, line), = played.marks(early)[0]
     here = {"file": "/somewhere/" + file, "line": line, "function": "image_read"}
     there = {**here, "line": line + 1}
     stripped = next(p for p in PROGRAMS if p.name == "c/stripped")
@@ -62,7 +63,7 @@ def test_examiner():
             ("another function", stripped, [verdict("leak", where={"function": "main"})], (True, False)),
             ("clean", clean, [verdict("clean", level="ok")], (True, None)),
             ("a false alarm", clean, [verdict("leak", level="warn")], (False, None))]:
-        got = lines.judge(program, verdicts)
+        got = played.judge(program, verdicts)
         check(f"the examiner: {what}", (got["verdict_right"], got["line_right"]) == right, got)
 
 
@@ -73,11 +74,11 @@ def test_programs():
         for program, future in [(p, pool.submit(lines.run, p, OPTIONS)) for p in fast]:
             try:
                 result = future.result()
-            except lines.Missing as missing:
+            except played.Missing as missing:
                 print(f"{program.name} is left out: no {missing} here")
                 continue
             detail = {key: result[key] for key in ("said", "where", "end", "seconds", "shape_mb", "tail")}
-            may = program.want + lines.ENDS if program.want == LEAK else program.want
+            may = program.want + played.ENDS if program.want == LEAK else program.want
             check(f"{program.name}: the verdict", result["said"] in may, detail)
             check(f"{program.name}: the line", result["line_right"] in (True, None), detail)
 

@@ -5,7 +5,7 @@ comment with "the line" in it; "the function" marks one of which only the name c
 By the contract that is the line where memory that stays was *allocated*: the innermost frame of the user's own code. Where
 two lines hold as much, or a wrapper and its caller are both a good answer, both are marked.
 
-`want` is what may be said first, apart from how the run ended (lines.py: ENDS); "clean" wants that nothing is said at all.
+`want` is what may be said first, apart from how the run ended (played.py: ENDS); "clean" wants that nothing is said at all.
 Programs that hold a data set take four fifths of their budget and more, so that there is a trouble to be told.
 There are two sets. Of each, a third of each group was set aside before any of them was ever run, by the sums of their names: the
 judges are not tuned to those. Those of the first set have been looked at since, so only the second still has a part that is set aside.

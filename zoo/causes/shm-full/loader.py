@@ -1,0 +1,27 @@
+"""The same DataLoader with a budget: antifreeze.bound() asks for fewer batches ahead, so that
+they and what the workers hold stay within 80 MB: one of 14 MB instead of four."""
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import antifreeze
+
+
+class Pictures(Dataset):
+    def __len__(self):
+        return 256 * 12
+
+    def __getitem__(self, number):
+        picture = torch.rand(3, 96, 96, generator=torch.Generator().manual_seed(number))
+        return picture * (1 - .4 * (number % 2)), number % 2
+
+
+if __name__ == "__main__":
+    model = torch.nn.Sequential(torch.nn.AvgPool2d(8), torch.nn.Flatten(), torch.nn.Linear(432, 2))
+    optimizer = torch.optim.Adam(model.parameters())
+    loader = DataLoader(Pictures(), batch_size=128, num_workers=2)
+    for x, y in antifreeze.bound(loader, budget="80MiB"):
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(f"loss {loss.item():.4f}", flush=True)

@@ -1,0 +1,28 @@
+"""Seed 003, example 3: "memory-efficient layers", and tf.data for the pictures.
+
+As written nothing is wrong with 1500 pictures of 64 x 64. But what the seed praises saves little: use_bias=False is 32 numbers less, 128
+bytes; and from_tensor_slices() holds all pictures twice, however well map, batch and prefetch work behind it.
+"""
+import numpy as np
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(0)
+images = np.random.default_rng(0).random((1500, 64, 64, 3), dtype="float32")
+labels = images[:, 0, 0, 0] > .5
+images[labels] *= .6  # what there is to learn: some are darker
+
+
+def preprocess_image(image, label):
+    return tf.image.random_flip_left_right(image) - .5, tf.cast(label, tf.int32)
+
+
+model = tf.keras.Sequential([
+    tf.keras.layers.Input((64, 64, 3)),
+    tf.keras.layers.Conv2D(filters=32, kernel_size=3, padding="same", activation="relu", use_bias=False),
+    tf.keras.layers.GlobalAveragePooling2D(),
+    tf.keras.layers.Dense(2),
+])
+dataset = tf.data.Dataset.from_tensor_slices((images, labels))
+dataset = dataset.map(preprocess_image).batch(16).prefetch(tf.data.AUTOTUNE)
+model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+model.fit(dataset, epochs=2, verbose=2)
