@@ -82,6 +82,7 @@ static const struct afz_option fixture_watch_rows[] = {
          .arg = "FILE",
          .type = AFZ_OPTION_STRING,
          FIXTURE_FIELD(output),
+         .alone = "-",
          .complete = AFZ_COMPLETE_FILE,
          .help = "Write there."},
         {.name = "json", FIXTURE_FIELD(json), .help = "One JSON object a tick."},

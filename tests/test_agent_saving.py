@@ -20,7 +20,7 @@ import time
 import unittest
 
 from fake_guard import FakeGuard
-from frameworks import skip_without
+from frameworks import in_turn, skip_without
 from saving_programs import (COUNTED, KERAS, LIGHTNING, MID_LIGHTNING, MID_SAVE, MID_TRANSFORMERS, PLAIN, TORCH,
                              TRANSFORMERS)
 
@@ -304,6 +304,13 @@ class Plain(Killed):
         self.assertIn("state.pt.unreadable", said)
         self.assertTrue(os.path.exists(self.folder + "/state.pt.unreadable"))
 
+    def test_what_cannot_be_saved(self):
+        """A slip is told where it is made, not when the guard asks."""
+        for call, said in (("on_checkpoint(5)", "a function that saves"), ("autosave()", "autosave(model, optimizer)"),
+                           ("autosave([1])", "a dict of your own")):
+            status, _, told = self.saves(f"antifreeze.{call}")
+            self.assertEqual((status, "TypeError" in told, said in told), (1, True, True), told)
+
     def test_looked_at(self):
         """To look at what came of it changes nothing: loops that were done are passed over all the same, and the place is kept."""
         text = """
@@ -425,5 +432,5 @@ if __name__ == "__main__":
     PACKAGE = os.path.dirname(os.path.dirname(AGENT))
     needs, case = PARTS[sys.argv[3]]
     PYTHON = skip_without(*needs) if needs else sys.executable
-    suite = unittest.TestSuite(map(case, sys.argv[4:] or unittest.defaultTestLoader.getTestCaseNames(case)))
+    suite = unittest.TestSuite(map(case, sys.argv[4:] or in_turn(unittest.defaultTestLoader.getTestCaseNames(case))))
     sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())

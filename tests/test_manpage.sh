@@ -14,7 +14,7 @@ command -v mandoc >/dev/null || {
 }
 mandoc -Tlint -Wwarning "$work/antifreeze.1"
 mandoc -Tutf8 "$work/antifreeze.1" | sed 's/.\x08//g' >"$work/text"
-for heading in NAME SYNOPSIS DESCRIPTION OPTIONS COMMANDS 'EXIT STATUS' ENVIRONMENT EXAMPLES 'SEE ALSO'; do
+for heading in NAME SYNOPSIS DESCRIPTION OPTIONS COMMANDS 'EXIT STATUS' ENVIRONMENT FILES EXAMPLES 'SEE ALSO'; do
     grep -qx "$heading" "$work/text" || {
         echo "the section $heading is missing"
         exit 1

@@ -154,6 +154,19 @@ static void test_a_program_keeps_its_options(void **state)
         assert_false(values.json);
 }
 
+static void test_a_value_that_may_be_left_out(void **state)
+{
+        (void)state;
+        parse_ok(&fixture_watch, "4242 --output");
+        assert_string_equal(values.output, "-");
+        OPERANDS("4242");
+        parse_ok(&fixture_watch, "-o");
+        assert_string_equal(values.output, "-");
+        parse_ok(&fixture_watch, "--output file 4242");
+        assert_string_equal(values.output, "file");
+        OPERANDS("4242");
+}
+
 static void test_help(void **state)
 {
         static const char *const lines[] = {"--help", "-h", "-qh", "--json --help --nonsense"};
@@ -193,7 +206,8 @@ static const struct error_case error_cases[] = {
         {&fixture_run, "--policy=Adapt x", "--policy wants watch, protect or adapt, not 'Adapt'"},
         {&fixture_run, "--budget=lots x",
          "--budget wants a size such as 12G, or a share such as 75%, not 'lots'"},
-        {&fixture_run, "--budget=101% x", "--budget is too large: '101%'"},
+        {&fixture_run, "--budget=101% x", "--budget must be at most 100%, not '101%'"},
+        {&fixture_run, "--budget=99E x", "--budget is too large: '99E'"},
         {&fixture_run, "--swap=-1 x", "--swap wants a size such as 512M or 12G, not '-1'"},
         {&fixture_run, "--swap=2T x", "--swap must be at most 1.0T, not '2T'"},
         {&fixture_run, "--swap=99E x", "--swap must be at most 1.0T, not '99E'"},
@@ -202,6 +216,8 @@ static const struct error_case error_cases[] = {
         {&fixture_run, "--restarts= x", "--restarts wants a whole number, not ''"},
         {&fixture_run, "--run-dir= x", "--run-dir wants a value, not an empty one"},
         {&fixture_run, "--run-dir \"\" x", "--run-dir wants a value, not an empty one"},
+        {&fixture_watch, "--output=", "--output wants a value, not an empty one"},
+        {&fixture_run, "--run-dir", "--run-dir wants a value: --run-dir=DIR"},
         {&fixture_run, "--swap=1G --swap=1G x", "--swap is given twice; keep one of them"},
         {&fixture_run, "-p watch --policy=watch x", "--policy is given twice; keep one of them"},
         {&fixture_watch, "--interval 10x",
@@ -336,6 +352,7 @@ int main(void)
                 cmocka_unit_test(test_flags),
                 cmocka_unit_test(test_operands_move_together),
                 cmocka_unit_test(test_a_program_keeps_its_options),
+                cmocka_unit_test(test_a_value_that_may_be_left_out),
                 cmocka_unit_test(test_help),
                 cmocka_unit_test(test_errors),
                 cmocka_unit_test(test_long_words_are_cut_not_overrun),

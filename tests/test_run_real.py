@@ -117,7 +117,12 @@ def test_odd_places():
         f.write("#!/no/such/program\n")
     os.chmod(bad, 0o755)
     r = run(bad)
-    check("a missing interpreter", r.returncode == 127 and "No such file" in r.stderr, r)
+    check("a missing interpreter", r.returncode == 127 and "No such file" in r.stderr and "interpreter" in r.stderr, r)
+    os.chmod(bad, 0o644)
+    for what, word, status, way in (("no program", bad, 126, "chmod +x"), ("a folder", world.state, 126, "it is a folder"),
+                                    ("nowhere", "no-such-program", 127, "in no folder of PATH"), ("no such path", bad + "-not", 127, "No such file")):
+        r = run(word)
+        check(f"{what}: why, and the way out", r.returncode == status and way in r.stderr and len(r.stderr.splitlines()) == 1, r)
 
 
 def test_words():
@@ -368,9 +373,15 @@ def test_other_user():
                          user=NOBODY, group=NOBODY, extra_groups=[])
         r = as_nobody(binary, "run", "--", "/usr/bin/id", "-u")
         check("an ordinary user's run", r.stdout.strip() == str(NOBODY) and r.returncode == 0, r)
+        last = as_nobody(binary, "run", "--dry-run", "--", "true").stderr.splitlines()[-1]
+        check("a dry run tells why not better, in whole sentences", "may not be divided" not in last or last.endswith("Permission denied"), last)
+        hidden = os.path.join(home, "hidden")
+        os.mkdir(hidden, 0o700)
+        r = as_nobody(binary, "why", hidden)
+        check("others' runs are not taken for none", r.returncode == 2 and r.stderr == f"antifreeze: {hidden}: Permission denied: a run is its owner's alone (0700)\n", r)
         other = subprocess.Popen(["sleep", "60"])
         r = as_nobody(binary, "attach", str(other.pid))
-        check("others' processes are refused", r.returncode == 125 and r.stderr == f"antifreeze: attach: process {other.pid} belongs to another user\n", r)
+        check("others' processes are refused", r.returncode == 125 and r.stderr == f"antifreeze: attach: process {other.pid} belongs to another user: only that one, or root, can hold it\n", r)
         other.kill()
         other.wait()
         r = as_nobody("/bin/sh", "-c", f"sleep 1 & exec {binary} attach $!")

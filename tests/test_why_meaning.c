@@ -1,4 +1,4 @@
-/* Every verdict that a judge gives has its own words in `why --explain`. */
+/* Every verdict that a judge gives has a page for `why --explain`, and every page a verdict. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,49 +12,56 @@
 #include "verdicts.h"
 #include "why_meaning.h"
 
-/* The row of this very id, not that of its family. */
-static void must_have(const char *id)
-{
-        const char *known;
-        for (unsigned i = 0; (known = afz_why_meaning_id(i)); i++)
-                if (strcmp(known, id) == 0) {
-                        assert_non_null(afz_why_meaning(id));
-                        return;
-                }
-        fail_msg("%s has no words in why_meaning.c", id);
-}
+/* What the judges of ends and of hangs say, which have one row for many. */
+static const char *const others[] = {
+        "clean",      "exception",       "crash",     "killed-externally", "oom-killed",
+        "fork-storm", "host-exhaustion", "lost",      "checkpoint-signal", "machine-lost",
+        "not-known",  "hang:deadlock",   "hang:spin", "hang:worker-dead"};
 
-static void judges(void **state)
-{
-        (void)state;
-        for (unsigned i = 0; i + 1 < afz_judges_count; i++) /* the last are the ends */
-                must_have(afz_judges[i].id);
-}
-
-static void leaks(void **state)
+/* The i-th of all ids that are said; some come twice. NULL behind the last. */
+static const char *said(unsigned i)
 {
         const struct afz_leak_kind *kind;
-        (void)state;
-        for (unsigned i = 0; (kind = afz_leak_kind_at(i)); i++)
-                must_have(kind->id);
+        if (i + 1 < afz_judges_count) /* the last row is the ends */
+                return afz_judges[i].id;
+        i -= afz_judges_count - 1;
+        if (i < AFZ_COUNT_OF(others))
+                return others[i];
+        kind = afz_leak_kind_at(i - (unsigned)AFZ_COUNT_OF(others));
+        return kind ? kind->id : NULL;
 }
 
-static void ends_and_hangs(void **state)
+static void verdicts_have_pages(void **state)
 {
-        static const char *const id[] = {
-                "clean",      "exception",       "crash",      "killed-externally",
-                "oom-killed", "host-exhaustion", "fork-storm", "checkpoint-signal",
-                "lost",       "machine-lost",    "not-known",  "hang:deadlock",
-                "hang:spin",  "hang:worker-dead"};
+        const char *id;
         (void)state;
-        for (unsigned i = 0; i < AFZ_COUNT_OF(id); i++)
-                must_have(id[i]);
+        for (unsigned i = 0; (id = said(i)); i++) {
+                const struct afz_why_page *page = afz_why_meaning(id);
+                if (!page || strcmp(page->id, id) != 0) /* its own, not that of its family */
+                        fail_msg("%s has no page in docs/verdicts", id);
+        }
 }
 
-/* A kind that is told one day and not known here has the words of its family; else nothing. */
-static void others(void **state)
+static void pages_have_verdicts(void **state)
+{
+        const struct afz_why_page *page;
+        (void)state;
+        for (unsigned i = 0; (page = afz_why_meaning_at(i)); i++) {
+                const char *id = NULL;
+                for (unsigned k = 0; (id = said(k)) && strcmp(id, page->id) != 0;)
+                        k++;
+                if (!id)
+                        fail_msg("docs/verdicts has a page for %s, which nobody says", page->id);
+                assert_true(strncmp(page->text, id, strlen(id)) == 0);
+                assert_ptr_equal(afz_why_meaning(page->id), page); /* no id has two */
+        }
+}
+
+/* A kind that is told one day and not known here has the page of its family; else nothing. */
+static void kinds(void **state)
 {
         (void)state;
+        assert_non_null(afz_why_meaning("leak"));
         assert_ptr_equal(afz_why_meaning("leak:novel"), afz_why_meaning("leak"));
         assert_ptr_not_equal(afz_why_meaning("leak:shm"), afz_why_meaning("leak"));
         assert_null(afz_why_meaning("leaks"));
@@ -67,10 +74,9 @@ static void others(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(judges),
-                cmocka_unit_test(leaks),
-                cmocka_unit_test(ends_and_hangs),
-                cmocka_unit_test(others),
+                cmocka_unit_test(verdicts_have_pages),
+                cmocka_unit_test(pages_have_verdicts),
+                cmocka_unit_test(kinds),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

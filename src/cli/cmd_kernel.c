@@ -137,7 +137,9 @@ static int install(const struct options *opt, bool budget_given)
                         : afz_find_python(NULL, python, sizeof python) < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "kernel: no Python was found; --python names one");
         if (python[0] != '/' || access(python, X_OK) < 0)
-                return afz_fail(AFZ_EXIT_USAGE, "kernel: '%s' is no program with a whole path",
+                return afz_fail(AFZ_EXIT_USAGE,
+                                "kernel: '%s' is no program; --python wants the whole path of an "
+                                "interpreter, such as /usr/bin/python3",
                                 python);
         if (!has_ipykernel(python))
                 return afz_fail(AFZ_EXIT_USAGE,
@@ -163,7 +165,12 @@ static int remove_it(const struct options *opt)
             afz_path(path, sizeof path, "%s/kernel.json", folder) <= 0)
                 return afz_fail(AFZ_EXIT_USAGE, "kernel: there is no HOME to look into");
         if (unlink(path) < 0)
-                return afz_fail(AFZ_EXIT_USAGE, "kernel: %s: %s", path, strerror(errno));
+                return errno == ENOENT
+                               ? afz_fail(AFZ_EXIT_USAGE,
+                                          "kernel: there is none to remove: no %s; --name "
+                                          "or --prefix names another",
+                                          path)
+                               : afz_fail(AFZ_EXIT_USAGE, "kernel: %s: %s", path, strerror(errno));
         if (rmdir(folder) < 0 && errno != ENOTEMPTY)
                 return afz_fail(AFZ_EXIT_USAGE, "kernel: %s: %s", folder, strerror(errno));
         return 0;

@@ -86,8 +86,10 @@ static int make_order(const struct afz_invocation *inv, const struct options *op
                 .dry_run = opt->dry_run,
         };
         if (best_tier(&ret->best_tier) < 0)
-                return afz_fail(AFZ_EXIT_OWN, "%s: ANTIFREEZE_TIER is '%s', which is no tier", name,
-                                getenv("ANTIFREEZE_TIER"));
+                return afz_fail(AFZ_EXIT_OWN,
+                                "%s: ANTIFREEZE_TIER is '%s', which is no tier; there are scope, "
+                                "cgroup2, cgroup1 and none",
+                                name, getenv("ANTIFREEZE_TIER"));
         if (opt->checkpoint_signal &&
             (ret->checkpoint_signal = signal_of(opt->checkpoint_signal)) == 0)
                 return afz_fail(AFZ_EXIT_OWN,
@@ -218,7 +220,10 @@ static int run_attach(const struct afz_invocation *inv)
         struct afz_guard_order order;
         uint64_t pid;
         if (afz_operand_pid(inv->argv[0], &pid) < 0)
-                return afz_fail(AFZ_EXIT_OWN, "attach: '%s' is no process number", inv->argv[0]);
+                return afz_fail(
+                        AFZ_EXIT_OWN,
+                        "attach: '%s' is no process number; ps and `antifreeze watch` show them",
+                        inv->argv[0]);
         int status = make_order(inv, opt, &order);
         if (status != 0)
                 return status;

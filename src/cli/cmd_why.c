@@ -16,6 +16,7 @@
 #include "out.h"
 #include "quantity.h"
 #include "span.h"
+#include "suggest.h"
 #include "why_detail.h"
 #include "why_meaning.h"
 #include "why_sites.h"
@@ -27,19 +28,40 @@ struct why_options {
         const char *explain;
 };
 
+static void list_verdicts(FILE *to)
+{
+        const struct afz_why_page *page;
+        for (unsigned i = 0; (page = afz_why_meaning_at(i)); i++)
+                fprintf(to, "%-22s  %s\n", page->id, page->line);
+}
+
+static int unknown_verdict(const char *id)
+{
+        struct afz_suggestion near = {.typed = id};
+        const struct afz_why_page *page;
+        for (unsigned i = 0; (page = afz_why_meaning_at(i)); i++)
+                afz_suggestion_offer(&near, page->id);
+        if (near.best)
+                afz_say("there is no verdict '%.48s'; did you mean '%s'? There are:", id,
+                        near.best);
+        else
+                afz_say("there is no verdict '%.48s'. There are:", id);
+        list_verdicts(stderr);
+        return AFZ_EXIT_USAGE;
+}
+
 static int explain(const char *id)
 {
-        char known[1024] = "";
-        const char *text = afz_why_meaning(id), *other;
-        size_t at = 0;
-        if (text)
-                return printf("%s: %s\n", id, text) < 0 || fflush(stdout) != 0
-                               ? afz_fail(AFZ_EXIT_USAGE, "cannot write to stdout")
-                               : 0;
-        for (unsigned i = 0; (other = afz_why_meaning_id(i)) && at < sizeof known; i++)
-                at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "",
-                                       other);
-        return afz_fail(AFZ_EXIT_USAGE, "there is no verdict '%.48s'; there are %s", id, known);
+        const struct afz_why_page *page = afz_why_meaning(id);
+        if (!page && id[0])
+                return unknown_verdict(id);
+        if (page)
+                fputs(page->text, stdout);
+        else
+                list_verdicts(stdout);
+        return fflush(stdout) != 0 || ferror(stdout)
+                       ? afz_fail(AFZ_EXIT_USAGE, "writing to stdout: %s", strerror(errno))
+                       : 0;
 }
 
 /* Folders are nobody's business: "/home/me/logs/train.log" is told as ".../train.log". Those of the
@@ -179,8 +201,11 @@ static int answer(const struct why_options *options, struct question *q, struct 
          * we can read; a run on another machine is told as that one left it. */
         if ((r < 0 && plain && !(options->json && r == -EBADMSG)) ||
             (r == 0 && known->elsewhere && !ended) ||
-            (plain && ended && known->recorded && known->outcome.end.how != AFZ_END_LOST))
-                return tell_file(options, q, out);
+            (plain && ended && known->recorded && known->outcome.end.how != AFZ_END_LOST)) {
+                int told = tell_file(options, q, out);
+                if (told != -ENOENT || r < 0)
+                        return told;
+        } /* without its verdict.txt: made anew */
         if (r < 0)
                 return r;
         look_into(q);
@@ -211,7 +236,7 @@ static int run_why(const struct afz_invocation *invocation)
         if ((options->json + options->paste + options->verbose + (options->explain != NULL)) > 1)
                 return afz_fail(AFZ_EXIT_USAGE,
                                 "why: --json, --paste, --verbose and --explain exclude one "
-                                "another");
+                                "another; keep one of them");
         if (options->explain)
                 return explain(options->explain);
         int status = afz_operand_run(text, &q.ref);
@@ -247,7 +272,9 @@ static const struct afz_option why_rows[] = {
          .arg = "ID",
          .type = AFZ_OPTION_STRING,
          .offset = offsetof(struct why_options, explain),
-         .help = "What a verdict means, such as host-exhaustion. No run is looked at."},
+         .alone = "",
+         .help = "What a verdict means, such as host-exhaustion, and what to do. Without ID, all "
+                 "that there are. No run is looked at."},
         {0},
 };
 
@@ -256,7 +283,7 @@ static const struct afz_example why_examples[] = {
         {"antifreeze why --json | jq -r '.verdicts[0].id'", "Only the strongest verdict."},
         {"antifreeze why --verbose", "With all the evidence, and what happened when."},
         {"antifreeze why runs/today", "The same for the run in that folder (run --run-dir)."},
-        {"antifreeze why --explain host-exhaustion", "What that verdict means."},
+        {"antifreeze why --explain host-exhaustion", "What that verdict means, and what to do."},
         {0},
 };
 

@@ -176,7 +176,8 @@ int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish
                 return AFZ_EXIT_OWN;
         }
         if (err > 0)
-                afz_front_say(style, ret->page->id, "unrecorded", "this run is not recorded: %s",
+                afz_front_say(style, ret->page->id, "unrecorded",
+                              "this run is not recorded: %s (--run-dir names another place)",
                               r.why);
         if ((!order->budget.given || r.cut) && order->policy != AFZ_POLICY_WATCH)
                 warn_small(&r);

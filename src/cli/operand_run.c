@@ -74,8 +74,13 @@ int afz_operand_run(const char *text, struct afz_run_ref *ret)
                                 "there is no run yet: 'antifreeze run -- CMD' makes one");
         if (r == -ENOENT && text[0] && strspn(text, "0123456789") == strlen(text))
                 return afz_fail(AFZ_EXIT_USAGE,
-                                "no living run has a process %.48s (an ID is never digits alone)",
+                                "no living run has a process %.48s (an ID is never digits alone); "
+                                "'antifreeze runs' lists them",
                                 text);
+        if (r == -EACCES)
+                return afz_fail(AFZ_EXIT_USAGE,
+                                "%.200s: Permission denied: a run is its owner's alone (0700)",
+                                text ? text : "the folder of runs");
         if (r == -ENOENT && access(text, F_OK) == 0)
                 return afz_fail(AFZ_EXIT_USAGE,
                                 "%.200s is neither a run's folder nor a recording (flight.afz)",

@@ -168,6 +168,9 @@ static int store_size_or_percent(const struct parser *p, const struct afz_option
         struct afz_size_or_percent amount;
         int r = afz_parse_size_or_percent(value, &amount);
 
+        if (r == -ERANGE && strchr(value, '%'))
+                return afz_usage_error_set(p->error, "--%s must be at most 100%%, not " QUOTED,
+                                           row->name, value);
         if (r == -ERANGE)
                 return afz_usage_error_set(p->error, "--%s is too large: " QUOTED, row->name,
                                            value);
@@ -191,7 +194,7 @@ static int store_choice(const struct parser *p, const struct afz_option *row, co
 static int store_string(const struct parser *p, const struct afz_option *row, const char *value)
 {
         /* `--run-dir "$UNSET"` in a script is a mistake, and never means the current folder. */
-        if (!*value)
+        if (!*value && value != row->alone)
                 return afz_usage_error_set(p->error, "--%s wants a value, not an empty one",
                                            row->name);
         memcpy(p->values + row->offset, &value, sizeof value);
@@ -236,9 +239,9 @@ static int take_value(struct parser *p, const struct afz_option *row, const char
 {
         if (!value && p->next < p->argc)
                 value = p->argv[p->next++];
-        if (!value)
+        if (!value && !row->alone)
                 return missing_value(p, row);
-        return store_value(p, row, value);
+        return store_value(p, row, value ? value : row->alone);
 }
 
 static void set_flag(struct parser *p, const struct afz_option *row, bool on)

@@ -65,6 +65,7 @@ struct afz_option {
         uint64_t min, max;          /* U64, SIZE, DURATION; max 0: no upper bound */
         const char *const *choices; /* CHOICE: ends with NULL */
         const char *default_text;   /* shown after the help; NULL: none */
+        const char *alone;          /* STRING: its value as the last word; NULL: it wants one */
         unsigned complete;          /* enum afz_complete, for STRING */
         bool negatable;             /* FLAG: --no-NAME turns it off again */
         bool hidden;                /* works, but is shown and offered nowhere */

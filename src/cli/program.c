@@ -43,10 +43,31 @@ static const struct afz_note environment[] = {
          "Set for CMD by run, unless --no-agent: the folder by which the agent comes into Python "
          "programs; on PYTHONPATH it stands ahead of what is there already."},
         {"ANTIFREEZE_TIER",
-         "The best tier to try (scope, cgroup2, cgroup1, none): for tests of the weaker ones."},
+         "The best tier to try (scope, cgroup2, cgroup1, none): cgroup2 keeps a job in the cgroup "
+         "that a batch system made for it; the weaker ones are for tests."},
         {"ANTIFREEZE_PYTHON, ANTIFREEZE_OPTIONS",
          "The interpreter that python and kernel use, and options of run for what python runs."},
+        {"ANTIFREEZE_RESUME, ANTIFREEZE_ATTEMPT",
+         "Set for CMD when run starts it again: the checkpoint that it last told of, and which "
+         "attempt it is."},
         {"ANTIFREEZE_NVML", "The file to load instead of libnvidia-ml.so.1."},
+        {"ANTIFREEZE_PROGRAM", "For antifreeze.guard() in Python: this program, if not on PATH."},
+        {"XDG_STATE_HOME, XDG_RUNTIME_DIR", "Where runs are kept, and where they live; see FILES."},
+        {0},
+};
+
+static const struct afz_note files[] = {
+        {"$XDG_STATE_HOME/antifreeze/runs/ID/",
+         "A run, else in ~/.local/state; with --run-dir it is that folder, and this a link to it. "
+         "verdict.json and verdict.txt are what why prints, flight.afz is the recording, "
+         "report.html what report made. Only yours to read (0700, 0600)."},
+        {"$XDG_STATE_HOME/antifreeze/probe-left-out",
+         "Commands that run without the probe because it failed in them; remove a line to try "
+         "again."},
+        {"$XDG_RUNTIME_DIR/antifreeze/",
+         "Runs that live: a page (ID.run), the control socket (ID.sock). Else in /run/user/UID, "
+         "/dev/shm/antifreeze-UID or /tmp/antifreeze-UID."},
+        {"~/.local/share/jupyter/kernels/antifreeze/", "What kernel install made."},
         {0},
 };
 
@@ -77,6 +98,7 @@ const struct afz_program afz_program = {
         .commands = commands,
         .exit_status = exit_status,
         .environment = environment,
+        .files = files,
         .examples = examples,
         .see_also = see_also,
 };

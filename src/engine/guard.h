@@ -71,7 +71,7 @@ struct afz_word {
         char event[24]; /* "start", "warn", "brake", "stop", "end", ...: for --json */
         enum afz_tier tier;
         uint64_t budget_bytes, swap_bytes, need_bytes;
-        char text[400]; /* one sentence or two, printable */
+        char text[768]; /* one sentence or two, printable; a dry run has a line for each tier */
 };
 
 /* From front to guard. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "count_of.h"
@@ -176,7 +177,10 @@ static void fail_adopt(struct afz_guard *g, int err)
 {
         int pid = (int)g->order->attach;
         if (err == -EPERM)
-                afz_guard_fail(g, 125, "attach: process %d belongs to another user", pid);
+                afz_guard_fail(g, 125,
+                               "attach: process %d belongs to another user: only that one, or "
+                               "root, can hold it",
+                               pid);
         else if (err == -EDEADLK)
                 afz_guard_fail(g, 125,
                                "attach: process %d is what started this command, which would hold "
@@ -241,12 +245,30 @@ void afz_guard_let_go_of_stdio(void)
                 close(fd);
 }
 
+/* What else is to be said of a program that cannot be run. */
+static const char *exec_advice(const char *name, int err)
+{
+        struct stat st;
+        bool there = stat(name, &st) == 0;
+        if (err == -ENOENT && !strchr(name, '/'))
+                return "; it is in no folder of PATH (is the virtual environment active?)";
+        if (err == -ENOENT && there)
+                return ": the interpreter that its first line names is not there";
+        if (err == -EACCES && there && S_ISDIR(st.st_mode))
+                return ": it is a folder";
+        if (err == -EACCES && there && !(st.st_mode & 0111))
+                return "; chmod +x makes it a program, or put its interpreter in front (python "
+                       "...)";
+        return "";
+}
+
 static int fail_exec(struct afz_guard *g, int err)
 {
         const char *name = g->order->argv[0];
-        bool missing = err == -ENOENT; /* of a path it may be the interpreter that is not there */
-        afz_guard_fail(g, missing ? 127 : 126, "%s: %s", name,
-                       missing && !strchr(name, '/') ? "command not found" : strerror(-err));
+        bool missing = err == -ENOENT;
+        afz_guard_fail(g, missing ? 127 : 126, "%s: %s%s", name,
+                       missing && !strchr(name, '/') ? "command not found" : strerror(-err),
+                       exec_advice(name, err));
         return err;
 }
 

@@ -87,7 +87,7 @@ static int look_into(const char *path, char ret_id[AFZ_RUN_ID_CAP], enum life *r
         struct afz_run_state state;
         int dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (dir_fd < 0)
-                return -ENOENT;
+                return errno == EACCES ? -EACCES : -ENOENT;
         bool known = true;
         enum life life = OVER;
         int fd = afz_run_state_find(dir_fd, &state);

@@ -22,6 +22,9 @@ def on_checkpoint(function):
     """function() is called between two steps when the guard asks for a checkpoint. It saves, and returns the path; what it
     raises is told as the reason why there is none. After a restart the path is in the environment's ANTIFREEZE_RESUME.
     Also as a decorator."""
+    if not callable(function):
+        raise TypeError(f"on_checkpoint: it wants a function that saves and returns the path, not {type(function).__name__}")
+
     def asked(_):
         made(function())
         return talk.LATER  # it is told already
@@ -208,9 +211,11 @@ def autosave(*objects, path="autosave.pt", every=300.0, resume=True, **named):
 
 class Autosave:
     def __init__(self, things, path, every):
+        if not things:
+            raise TypeError("autosave: it wants what is to be saved, such as autosave(model, optimizer)")
         for name, thing in things.items():
             if not any(hasattr(thing, how[0]) and hasattr(thing, how[1]) for how in HOW) and not isinstance(thing, dict):
-                raise TypeError(f"autosave: {name} ({type(thing).__name__}) has no state_dict() and load_state_dict()")
+                raise TypeError(f"autosave: {name} ({type(thing).__name__}) has no state_dict() and load_state_dict(); a dict of your own will do")
         self.things, self.path, self.every = things, os.path.abspath(path), every
         self._step = self._epoch = 0  # what was loaded
         self._saved = 0
