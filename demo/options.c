@@ -143,7 +143,7 @@ static int parse_count(const char *text, uint64_t *ret)
         return 0;
 }
 
-int afz_options_parse_size(const char *text, uint64_t *ret)
+int afz_trainer_options_parse_size(const char *text, uint64_t *ret)
 {
         static const struct {
                 char letter;
@@ -224,7 +224,7 @@ static int store_value(struct afz_options *options, const struct row *row, const
                 rc = parse_optimizer(text, &number);
                 break;
         case SIZE:
-                rc = afz_options_parse_size(text, &number);
+                rc = afz_trainer_options_parse_size(text, &number);
                 break;
         default:
                 rc = parse_count(text, &number);
@@ -315,8 +315,8 @@ static void settle(struct afz_options *options)
                 options->log_every = options->batch < 3200 ? 3200 / options->batch : 1;
 }
 
-int afz_options_parse(int argc, char *const argv[], struct afz_options *ret,
-                      char error[AFZ_OPTIONS_ERROR_SIZE])
+int afz_trainer_options_parse(int argc, char *const argv[], struct afz_options *ret,
+                              char error[AFZ_OPTIONS_ERROR_SIZE])
 {
         struct afz_options options = {0};
 
@@ -356,7 +356,7 @@ static void print_rows(FILE *out, bool pitfall)
         }
 }
 
-void afz_options_print_help(FILE *out)
+void afz_trainer_options_print_help(FILE *out)
 {
         fputs("usage: afz-trainer [OPTION]...\n"
               "Trains a 784-1024-10 perceptron on digits that it draws itself.\n\n",
@@ -369,7 +369,7 @@ void afz_options_print_help(FILE *out)
               out);
 }
 
-void afz_options_print_pitfalls(FILE *out)
+void afz_trainer_options_print_pitfalls(FILE *out)
 {
         for (size_t i = 0; i < ROWS; i++)
                 if (rows[i].pitfall)

@@ -43,15 +43,15 @@ enum { AFZ_OPTIONS_ERROR_SIZE = 256 };
  * --large-batch sets the batch,
  * --whole-dataset the number of samples, and there are never fewer samples than one batch.
  */
-int afz_options_parse(int argc, char *const argv[], struct afz_options *ret,
-                      char error[AFZ_OPTIONS_ERROR_SIZE]);
+int afz_trainer_options_parse(int argc, char *const argv[], struct afz_options *ret,
+                              char error[AFZ_OPTIONS_ERROR_SIZE]);
 
 /* Digits, then K, M, G (of 1024) or nothing. 0, -EINVAL, or -ERANGE when it does not fit. */
-int afz_options_parse_size(const char *text, uint64_t *ret);
+int afz_trainer_options_parse_size(const char *text, uint64_t *ret);
 
-void afz_options_print_help(FILE *out);
+void afz_trainer_options_print_help(FILE *out);
 
 /* A line for each pitfall: its name, a tab, what it does. "--NAME" alone switches it on. */
-void afz_options_print_pitfalls(FILE *out);
+void afz_trainer_options_print_pitfalls(FILE *out);
 
 #endif

@@ -1,6 +1,7 @@
 """Makes the wheel: `pip install ./python` needs nothing but pip and no network. (A build backend as of PEP 517.)
 
-The package, the module that lets the agent in, and the .pth that calls it when Python starts; all of them plain files.
+The package, the module that lets the agent in, and the .pth that calls it when Python starts; all of them plain files. The wheel
+with the program itself is made by tools/wheel, of these and what was built.
 """
 import base64
 import glob
@@ -24,18 +25,23 @@ def description():
         return re.search(r'^description = "(.+)"$', file.read(), re.M).group(1)
 
 
-def contents():
-    """Name in the wheel to bytes."""
-    info = f"{NAME}-{version()}.dist-info"
+def info():
+    return f"{NAME}-{version()}.dist-info"
+
+
+def contents(tag=TAG, more=()):
+    """Name in the wheel to bytes; with `more` of them."""
     files = {}
     names = sorted(name for name in glob.glob(NAME + "/**/*.py", root_dir=HERE, recursive=True) if not name.startswith(f"{NAME}/enter/"))
     for name in [*names, "_antifreeze_enter.py", "antifreeze.pth"]:
         with open(os.path.join(HERE, name), "rb") as file:
             files[name] = file.read()
-    files[info + "/METADATA"] = (f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\nSummary: {description()}\n"
+    files[info() + "/METADATA"] = (f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\nSummary: {description()}\n"
                                  "Requires-Python: >=3.8\n").encode()
-    files[info + "/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: antifreeze\nRoot-Is-Purelib: true\nTag: {TAG}\n".encode()
-    record = info + "/RECORD"
+    files[info() + "/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: antifreeze\nRoot-Is-Purelib: {str(tag == TAG).lower()}\n"
+                                f"Tag: {tag}\n").encode()
+    files.update(more)
+    record = info() + "/RECORD"
     rows = []
     for name, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -44,12 +50,19 @@ def contents():
     return files
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    name = f"{NAME}-{version()}-{TAG}.whl"
-    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
-        for path, data in contents().items():
-            wheel.writestr(zipfile.ZipInfo(path), data, zipfile.ZIP_DEFLATED)  # without a date: the same bytes each time
+def write(folder, tag=TAG, more=(), programs=()):
+    """The wheel's name. `programs` are those of `more` that can be run."""
+    name = f"{NAME}-{version()}-{tag}.whl"
+    with zipfile.ZipFile(os.path.join(folder, name), "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path, data in contents(tag, more).items():
+            entry = zipfile.ZipInfo(path)  # without a date: the same bytes each time
+            entry.external_attr = (0o100755 if path in programs else 0o100644) << 16
+            wheel.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return name
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    return write(wheel_directory)
 
 
 def build_sdist(sdist_directory, config_settings=None):

@@ -23,7 +23,7 @@ static int parse(const char *const args[], struct afz_options *ret, char *error)
 
         for (; args[argc - 1]; argc++)
                 argv[argc] = (char *)(uintptr_t)args[argc - 1];
-        return afz_options_parse(argc, argv, ret, error);
+        return afz_trainer_options_parse(argc, argv, ret, error);
 }
 
 static void sizes(void **state)
@@ -61,7 +61,8 @@ static void sizes(void **state)
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
                 uint64_t bytes = 77;
 
-                assert_int_equal(afz_options_parse_size(cases[i].text, &bytes), cases[i].rc);
+                assert_int_equal(afz_trainer_options_parse_size(cases[i].text, &bytes),
+                                 cases[i].rc);
                 assert_int_equal(bytes, cases[i].rc == 0 ? cases[i].bytes : 77);
         }
 }
@@ -203,7 +204,7 @@ static void each_listed_pitfall_is_a_flag(void **state)
 
         (void)state;
         assert_non_null(out);
-        afz_options_print_pitfalls(out);
+        afz_trainer_options_print_pitfalls(out);
         fclose(out);
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
                 char error[AFZ_OPTIONS_ERROR_SIZE], flag[64];

@@ -11,6 +11,9 @@ extern const struct afz_command afz_command_run, afz_command_attach, afz_command
         afz_command_python, afz_command_kernel, afz_command_help, afz_command_completion,
         afz_command_man;
 
+/* The argument by which demo starts this very program as the trainer; main.c has it. */
+#define AFZ_TRAINER_NAME "afz-trainer"
+
 /* --policy, of run and of what runs it; in the order of enum afz_policy, and NULL. */
 extern const char *const afz_policy_choices[];
 

@@ -6,19 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
 #include "find_part.h"
 
 int afz_find_agent(char *ret, size_t cap)
 {
-        static const struct afz_part agent = {
-                .name = "sitecustomize.py",
-                .beside = {"/python/antifreeze/enter/",
-                           "/../share/antifreeze/python/antifreeze/enter/"},
-                .installed = AFZ_AGENT_DIR "/antifreeze/enter",
-        };
         char found[PATH_MAX], real[PATH_MAX];
-        if (afz_find_part(&agent, found, sizeof found) < 0 || !realpath(found, real))
+        if (afz_find_part(&afz_part_agent, found, sizeof found) < 0 || !realpath(found, real))
                 return -ENOENT;
         *strrchr(real, '/') = '\0';
         int len = strchr(real, ':') ? -1 : snprintf(found, sizeof found, "%s", real);

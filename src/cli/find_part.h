@@ -11,6 +11,10 @@ struct afz_part {
         const char *installed; /* the folder of the build's own prefix */
 };
 
+/* All that we have. */
+extern const struct afz_part afz_part_probe, afz_part_agent, afz_part_loader, afz_part_converter,
+        afz_part_manual;
+
 /* Its path. -ENOENT: nowhere. */
 int afz_find_part(const struct afz_part *part, char *ret, size_t cap);
 

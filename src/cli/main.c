@@ -2,12 +2,15 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "commands.h"
-#include "config.h"
 #include "find_python.h"
 #include "help.h"
+#include "program.h"
+#include "version.h"
 
 /* Room for any command's options. */
 #define OPTIONS_BYTES 1024
@@ -20,7 +23,7 @@ static const struct afz_option global_rows[] = {
         {.name = "version",
          .letter = 'V',
          .offset = offsetof(struct globals, version),
-         .help = "Print the version."},
+         .help = "Print the version, and which parts and libraries are there."},
         {0},
 };
 
@@ -57,6 +60,14 @@ static int run_as_python(const struct afz_program *program, int argc, char **arg
         return run_command(program, argc, argv);
 }
 
+/* What demo starts. It is in here so that a demo needs nothing but this file, and it is called by a
+ * name of its own, as the program of somebody else would be. */
+static int run_trainer(int argc, char **argv)
+{
+        (void)prctl(PR_SET_NAME, "afz-trainer");
+        return afz_trainer_main(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
         struct afz_program program = afz_program;
@@ -66,11 +77,14 @@ int main(int argc, char **argv)
         program.options = global_rows;
         if (argc > 0 && afz_python_is_link(argv[0]))
                 return run_as_python(&program, argc, argv);
+        if (argc > 1 && strcmp(argv[1], AFZ_TRAINER_NAME) == 0)
+                return run_trainer(argc - 1, argv + 1);
         if (argc < 1 || afz_options_parse(global_rows, AFZ_OPERANDS_LAST, argc - 1, argv + 1,
                                           &globals, &parsed, &error) < 0)
                 return afz_fail(AFZ_EXIT_USAGE, "%s", argc < 1 ? "no arguments" : error.text);
         if (globals.version) {
-                if (printf("antifreeze %s\n", AFZ_VERSION) < 0 || fflush(stdout) != 0)
+                afz_version_print(stdout);
+                if (fflush(stdout) != 0 || ferror(stdout))
                         return afz_fail(AFZ_EXIT_USAGE, "cannot write to stdout");
                 return 0;
         }
