@@ -16,7 +16,7 @@ import types
 import unittest
 
 from fake_guard import FakeGuard
-from frameworks import skip_without
+from frameworks import InTurn, skip_without
 
 AGENT = PYTHON = None
 PATIENCE = 300  # seconds for one program: importing a framework on a busy machine alone takes 30
@@ -190,4 +190,4 @@ class Hardware(unittest.TestCase):
 if __name__ == "__main__":
     AGENT = os.path.abspath(sys.argv[1])
     PYTHON = skip_without("torch", "transformers", "accelerate", "lightning")
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], testLoader=InTurn())

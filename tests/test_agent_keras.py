@@ -18,7 +18,7 @@ import unittest
 
 import test_agent_torch
 from agent_harness import Harness
-from frameworks import skip_without
+from frameworks import in_turn, skip_without
 
 NEEDS = {"tensorflow": ["tensorflow", "keras"], "torch": ["torch", "keras"]}
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "TF_ENABLE_ONEDNN_OPTS": "0",
@@ -563,10 +563,8 @@ model(*convolution()).fit(images, labels, verbose=0)
 def chosen():
     only = os.environ.get("ONLY", "")
     kinds = [Keras, TensorFlow] if BACKEND == "tensorflow" else [Keras]
-    suite = unittest.TestSuite()
-    for kind in kinds:
-        suite.addTests(kind(name) for name in unittest.TestLoader().getTestCaseNames(kind) if only in name)
-    return suite
+    names = unittest.TestLoader().getTestCaseNames
+    return unittest.TestSuite(in_turn(kind(name) for kind in kinds for name in names(kind) if only in name))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import tempfile
 import textwrap
 import unittest
 
-from frameworks import skip_without
+from frameworks import InTurn, skip_without
 
 ANTIFREEZE = PYTHON = None
 PATIENCE = 400  # seconds for one run: three processes that import torch take 60 on a busy machine
@@ -254,4 +254,4 @@ class Waiting(Case):
 if __name__ == "__main__":
     ANTIFREEZE = os.path.abspath(sys.argv[1])
     PYTHON = skip_without("torch", "transformers", "accelerate", "lightning")
-    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], testLoader=InTurn())

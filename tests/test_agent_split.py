@@ -18,7 +18,7 @@ import threading
 import unittest
 
 from agent_harness import Harness
-from frameworks import skip_without
+from frameworks import in_turn, skip_without
 from split_programs import AT_ONCE, LIGHT, OWN, PROGRAMS, REFUSED, TOO_LARGE
 from test_frameworks import QUIET, spoken
 
@@ -87,6 +87,12 @@ def play(text, limit, agent=True, says=(), **env):
     return ended
 
 
+def played(table):
+    """Rows of one of the tables, by name."""
+    rows = table.get(FRAMEWORK, {})
+    return [(name, rows[name]) for name in in_turn(name for name in rows if os.environ.get("ONLY", "") in name)]
+
+
 def work(ended):
     found = re.search(r"^work(.*)$", ended.said, re.M)
     return [int(n) for n in found[1].split()] if found else []
@@ -130,16 +136,13 @@ class Split(unittest.TestCase):
         self.assertLessEqual(done, (sum(work(alone)) + BATCH * PROOFS) * twice)
 
     def test_goes_on(self):
-        for name, (text, env) in PROGRAMS[FRAMEWORK].items():
-            if os.environ.get("ONLY", "") in name:
-                with self.subTest(name):
-                    self.hold(text, env)
+        for name, (text, env) in played(PROGRAMS):
+            with self.subTest(name):
+                self.hold(text, env)
 
     def test_refuses(self):
         """The program ends of its own error, as it would without us, and the guard is told why; if asked for, it goes on."""
-        for name, (text, reason) in REFUSED[FRAMEWORK].items():
-            if os.environ.get("ONLY", "") not in name:
-                continue
+        for name, (text, reason) in played(REFUSED):
             with self.subTest(name):
                 ended = play(text, 10)
                 self.assertNotEqual(ended.status, 0)
@@ -164,18 +167,15 @@ class Split(unittest.TestCase):
                 self.assertIn(12, work(lean))
 
     def test_on_its_own(self):
-        for name, text in OWN.get(FRAMEWORK, {}).items():
-            if os.environ.get("ONLY", "") in name:
-                with self.subTest(name):
-                    ended = play(text.replace("PACKAGE", repr(PACKAGE)), 1000 if FRAMEWORK == "lightning" else 10)
-                    self.assertEqual(ended.status, 0, ended.said)
-                    self.assertIn("yes", ended.said)
+        for name, text in played(OWN):
+            with self.subTest(name):
+                ended = play(text.replace("PACKAGE", repr(PACKAGE)), 1000 if FRAMEWORK == "lightning" else 10)
+                self.assertEqual(ended.status, 0, ended.said)
+                self.assertIn("yes", ended.said)
 
     def test_one_sample_does_not_fit(self):
         """Blocks are computed again on the way back, and it goes on with the same losses; without us it dies."""
-        for name, (text, mib) in LIGHT[FRAMEWORK].items():
-            if os.environ.get("ONLY", "") not in name:
-                continue
+        for name, (text, mib) in played(LIGHT):
             with self.subTest(name):
                 alone, dead = (play(text, limit, agent=False, **AT_ONCE) for limit in (1000, mib))
                 light = play(text, mib, **AT_ONCE)

@@ -15,7 +15,7 @@ import threading
 import unittest
 
 from agent_harness import Harness
-from frameworks import skip_without
+from frameworks import InTurn, skip_without
 
 QUIET = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 HARNESS = PYTHON = None
@@ -263,4 +263,4 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     PYTHON = skip_without("torch")
     HARNESS = Harness(*sys.argv[1:4])
-    unittest.main(argv=sys.argv[:1] + (["-k", os.environ["ONLY"]] if os.environ.get("ONLY") else []), verbosity=2)
+    unittest.main(argv=sys.argv[:1] + (["-k", os.environ["ONLY"]] if os.environ.get("ONLY") else []), verbosity=2, testLoader=InTurn())

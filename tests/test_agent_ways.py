@@ -550,7 +550,7 @@ class Kernel(Case):
     def test_refused(self):
         for words, said in ((["instal"], "neither"), (["install", "--name", "a/b"], "--name"),
                             (["install", "--python", "x"], "whole path"),
-                            (["install", "--python", "/bin/true", "--prefix", "/proc/x"], "/proc"), (["remove"], "No such file"),
+                            (["install", "--python", "/bin/true", "--prefix", "/proc/x"], "/proc"), (["remove"], "none to remove"),
                             (["install", "--python", "/bin/false"], "ipykernel")):
             r = self.call(ANTIFREEZE, "kernel", *words)
             self.assertEqual(r.returncode, 2, (words, r.stderr))

@@ -13,7 +13,7 @@ import sys
 import unittest
 
 from agent_harness import Harness
-from frameworks import skip_without
+from frameworks import in_turn, skip_without
 
 NEEDS = {
     "torch": ["torch"],
@@ -322,11 +322,9 @@ class Frameworks(unittest.TestCase):
 
     def test_steps(self):
         only = os.environ.get("ONLY", "")
-        for name, text in PROGRAMS[FRAMEWORK].items():
-            if only not in name:
-                continue
+        for name in in_turn(name for name in PROGRAMS[FRAMEWORK] if only in name):
             with self.subTest(name):
-                self.hold(name, text)
+                self.hold(name, PROGRAMS[FRAMEWORK][name])
 
 
 def load(framework):

@@ -96,6 +96,13 @@ def check_text(_build):
                 yield f"{path}:{number}: trailing space"
 
 
+def check_threads(_build):
+    """Threads are made only where the thread sanitizer looks: the rows with 'threads' in tests/meson.build."""
+    for path in c_files():
+        if path.startswith("src/") and re.search(r"\b(?:pthread|thrd)_create\b", text_of(path)):
+            yield f"{path}: makes a thread; name the tests of this folder in tests/meson.build as such, and then this folder here"
+
+
 def check_layers(build):
     yield from output_lines([sys.executable, "tests/test_layers.py", build])
 
@@ -118,7 +125,7 @@ def check_generated(build):
             yield f"{path}: out of date: {' '.join(command)} > {path}"
 
 
-CHECKS = [check_format, check_shell, check_python, check_lengths, check_text, check_wired, check_layers,
+CHECKS = [check_format, check_shell, check_python, check_lengths, check_text, check_wired, check_threads, check_layers,
           check_generated]
 
 
