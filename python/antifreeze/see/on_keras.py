@@ -101,16 +101,30 @@ def weigh(callbacks):
     model = callbacks.model
     if sys.modules["keras.src.backend"].backend() != "tensorflow":
         return
-    trained, rest = size_of(model.trainable_variables), size_of(model.non_trainable_variables)
-    where = "gpu_" if any("GPU" in variable.value.device for variable in model.trainable_variables[:1]) else ""
-    tell(where + "parameters_bytes", trained)
-    tell(where + "gradients_bytes", trained)
-    tell(where + "buffers_bytes", rest)
+    where = tell_trained(model.trainable_variables)
+    tell(where + "buffers_bytes", size_of(model.non_trainable_variables))
     if model.optimizer is not None:
         tell(where + "optimizer_bytes", size_of(model.optimizer.variables))
     if where:
         from . import on_tensorflow
         clock.turns.append(on_tensorflow.gpu_figures())
+
+
+def foretell(optimizer, variables):
+    """Before it makes its state: what it is about to take, since a model that is too large gets no further."""
+    where = tell_trained(variables)
+    tell(where + "optimizer_bytes", size_of(variables) * AVERAGES.get(type(optimizer).__name__, bool(getattr(optimizer, "momentum", 0))))
+
+
+AVERAGES = {"Adam": 2, "AdamW": 2, "Nadam": 2, "Adamax": 2, "Ftrl": 2, "Adadelta": 2, "RMSprop": 1, "Adagrad": 1, "Lion": 1}  # numbers for each weight
+
+
+def tell_trained(variables):
+    """Weights, and gradients of the same size. Returns where they are, as figures are called there."""
+    where = "gpu_" if any("GPU" in variable.value.device for variable in variables[:1]) else ""
+    for kind in ("parameters", "gradients"):
+        tell(f"{where}{kind}_bytes", size_of(variables))
+    return where
 
 
 def tell_saved(callbacks):
@@ -145,7 +159,7 @@ def optimizers(module):
     if not applied:
         return
     kind = module.BaseOptimizer
-    inner = kind.apply
+    inner, inner_build = kind.apply, kind.build
 
     @functools.wraps(inner)
     def apply(self, *args, **kwargs):
@@ -153,7 +167,13 @@ def optimizers(module):
         applied(self)
         return result
 
-    kind.apply = apply
+    @functools.wraps(inner_build)
+    def build(self, variables):
+        if sys.modules["keras.src.backend"].backend() == "tensorflow":
+            quietly(foretell, self, variables)
+        return inner_build(self, variables)
+
+    kind.apply, kind.build = apply, build
 
 
 def how_applied(backend):
