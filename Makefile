@@ -134,8 +134,13 @@ lines: all ## run some hundred programs whose lines are known, and count the ver
 	@/usr/bin/python3 -B tests/lines/lines.py $(BUILD)/antifreeze --out $(BUILD)/lines.json --resume $(LINES)
 
 .PHONY: zoo
-zoo: lab-programs ## run every pitfall of the seeds as a program, under both policies, and write docs/zoo.md (some 60 minutes)
-	@zoo/zoo $(BUILD) --out $(BUILD)/zoo.json --resume --page docs/zoo.md $(ZOO)
+zoo: ## run every pitfall of the seeds as a program, under both policies, and write docs/zoo.md (some 60 minutes, and 3 GB of frameworks)
+	@tools/deps test
+	@tools/deps zoo
+	@$(MAKE) --no-print-directory lab-programs
+	@$(MESON) compile -C $(BUILD) fake-nvml-now
+	@tools/frameworks $(BUILD)-frameworks
+	@AFZ_FRAMEWORKS_PYTHON=$(abspath $(BUILD))-frameworks/bin/python zoo/zoo $(BUILD) --out $(BUILD)/zoo.json --resume --page docs/zoo.md $(ZOO)
 
 .PHONY: lab
 lab: lab-programs ## run 12 telling cells of the freeze lab, three times each (some 45 minutes; x86-64 Debian)
@@ -162,11 +167,13 @@ format: ## put all C code into the format of .clang-format
 .PHONY: install
 install: all ## install under DESTDIR and PREFIX
 	@DESTDIR=$(DESTDIR) $(MESON) install -C $(BUILD) --no-rebuild
-	@cp $(BUILD)/meson-logs/install-log.txt $(BUILD)/installed.txt
+	@cat $(BUILD)/installed.txt $(BUILD)/meson-logs/install-log.txt 2>/dev/null | sort -u >$(BUILD)/installed.new
+	@mv $(BUILD)/installed.new $(BUILD)/installed.txt
 
 .PHONY: uninstall
-uninstall: ## remove what the last make install put in place
+uninstall: ## remove what make install has put in place from this build folder
 	@tools/uninstall $(BUILD)/installed.txt
+	@rm -f $(BUILD)/installed.txt
 
 .PHONY: deb
 deb: ## make the Debian package, in build-packages

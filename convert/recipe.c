@@ -30,14 +30,15 @@ static int64_t written_ns(const struct stat *st)
         return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
-/* When something was last put into it, or taken from it, or any folder in it. */
+/* When something was last put into it, taken from it, or written anew, also in folders in it. */
 static int64_t newest_ns(char *path, const struct stat *st)
 {
         char *const paths[] = {path, NULL};
         int64_t newest = written_ns(st);
         FTS *all = S_ISDIR(st->st_mode) ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
         for (FTSENT *one; all && (one = fts_read(all));)
-                if (one->fts_info == FTS_D && written_ns(one->fts_statp) > newest)
+                if ((one->fts_info == FTS_D || one->fts_info == FTS_F) &&
+                    written_ns(one->fts_statp) > newest)
                         newest = written_ns(one->fts_statp);
         if (all)
                 fts_close(all);

@@ -214,6 +214,18 @@ class Errors(Case):
         self.assertEqual((kind, sentence), ("error", "NameError: name 'undefined_name' is not defined"))
         self.assertRegex(keys["at"], r"test_agent_memory.py:\d+:<lambda>$")
 
+    def test_end_in_words(self):
+        """The first line that says something, also of an error that lets nothing be set."""
+        frozen = error_of("mine", "Frozen", __setattr__=lambda *_: 1 / 0)
+        told, before = [], getattr(sys, "last_value", None)
+        self.oom.talk.event = lambda kind, sentence="", **keys: told.append(sentence)
+        try:
+            for sys.last_value in RuntimeError("\n=====\ntrain.py FAILED\n"), frozen("a"), ValueError():
+                self.oom.ended()
+        finally:
+            sys.last_value = before
+        self.assertEqual(told, ["RuntimeError: train.py FAILED", "Frozen: a", "ValueError"])
+
 
 class Looks(Case):
     def test_gate(self):
@@ -341,11 +353,13 @@ class Looks(Case):
         self.assertEqual(fractions, [(0, 7.5 / 80), (1, 7.5 / 80)])
         self.assertEqual((self.told["gpu_allocated_peak_bytes"], self.told["gpu_reserved_bytes"], self.told["gpu_retries_count"]),
                          (6 * GIB, 9 * GIB, 2))
+        del self.told["gpu_allocated_bytes"]
         observers[0](0, 123, 80 * GIB, 0)
+        self.assertNotIn("gpu_allocated_bytes", self.told, "in the midst of a step it says nothing of what stays")
         memory.on_turn()
         (_, keys), = self.events
         self.assertEqual((keys["device"], keys["asked_bytes"], keys["allocated_bytes"], keys["reserved_bytes"], keys["swallowed"]),
-                         ("gpu", 123, 3 * GIB, 9 * GIB, 1))
+                         ("gpu", 123, 3 * GIB, 5 * GIB, 1), "what is free on the other device is no use to this one")
 
     def test_models(self):
         models = self.part("see.torch_memory").Models()

@@ -100,16 +100,25 @@ class Parquet(unittest.TestCase):
         self.assertEqual(tree(self.target), tree(other))
 
     def test_stopped(self):
-        source = self.write()
-        child = subprocess.Popen(self.command(*SHARDS, source, self.target), stderr=subprocess.PIPE, text=True)
+        source, slow = self.write(), [*SHARDS, "--level", "19"]
+        child = subprocess.Popen(self.command(*slow, source, self.target), stderr=subprocess.PIPE, text=True)
         self.wait_for(1, child)
         child.send_signal(signal.SIGINT)
         said = child.communicate(timeout=PATIENCE_S)[1]
-        if child.returncode:  # else it was done before
-            self.assertEqual(child.returncode, -signal.SIGINT)
-            self.assertRegex(said, "stopped; [0-9]+ % of the copy is done, and the same command goes on")
-        self.good("--quiet", *SHARDS, source, self.target)
+        self.assertEqual(child.returncode, -signal.SIGINT)
+        self.assertRegex(said, "stopped; [0-9]+ % of the copy is done, and the same command goes on")
+        self.good("--quiet", *slow, source, self.target)
         self.check_same(source)
+
+    def test_written_anew(self):
+        """A file of a folder, in its place: the folder itself does not show it."""
+        os.mkdir(self.folder + "/many")
+        for name in "ab":
+            self.write(f"many/{name}.parquet", rows=100)
+        self.good(self.folder + "/many", self.target)
+        time.sleep(.02)
+        self.write("many/a.parquet", first=7, rows=100)
+        self.bad(".*from another source, or it has changed since", self.folder + "/many", self.target)
 
     def wait_for(self, shards, child):
         until = time.monotonic() + PATIENCE_S
@@ -154,6 +163,9 @@ class Parquet(unittest.TestCase):
         self.bad(".* has no column z; it has a, b, y, e", "--details", '{"columns": ["z"]}', source, self.target)
         self.bad('--details .*these are "columns", "dtype"', "--details", '{"rows": 3}', source, self.target)
         self.bad("--details 3: an object, in JSON", "--details", "3", source, self.target)
+        self.bad("--details {: that is no JSON", "--details", "{", source, self.target)
+        for wrong in '{"columns": 5}', '{"dtype": "foo"}', '{"sizes": 5}':
+            self.bad(f"--details {wrong}: ", "--details", wrong, source, self.target)
         self.bad(".* needs at least", "--budget", "1M", self.write("large.parquet"), self.target)
         bare = self.folder + "/python"
         with open(bare, "w", encoding="utf-8") as file:  # as one that has no pyarrow

@@ -11,7 +11,9 @@ import faulthandler
 import signal
 import sys
 import unittest
+import weakref
 from itertools import count
+from unittest import mock
 
 import feed_case
 from feed_case import Case
@@ -114,6 +116,46 @@ class Interrupted(Case):
         from interrupted_transform import transform
         self.sweep(step=11, subset=(0, 40), transform=transform, workers=1)
 
+    def test_workers_that_do_not_come_up_again(self):
+        """One try, and the reason; not one after the other without an end."""
+        with open(feed_case.FOLDER + "/ending_transform.py", "w", encoding="ascii") as file:
+            file.write('import os\nif os.path.exists(__file__ + ".end"): os._exit(3)\n' + TRANSFORM)
+        sys.path.insert(0, feed_case.FOLDER)
+        import ending_transform
+        loader = self.loader(transform=ending_transform.transform, workers=1)
+        loop = iter(loader)
+        next(loop)
+        loader._native._pool.is_torn = True  # as Ctrl-C leaves it
+        with open(ending_transform.__file__ + ".end", "w", encoding="ascii"), self.assertRaisesRegex(antifreeze.LoaderError, "exit code 3"):
+            next(loop)
+        loader.close()
+
+    def test_slot_that_was_not_handed_over(self):
+        """What a traceback holds of it, and for how long, is of no account."""
+        import numpy
+        self.loader(transform=lambda x, y: (x, y), workers=0)
+        slots = sys.modules["_antifreeze.feed.slots"]
+        made, kept = slots.Slots(3, slots.Layout(None, [(numpy.dtype("u1"), (4,))], 4, 4)), None
+        slot = made.free[-1]
+
+        class Finalize(weakref.finalize):
+            def __init__(self, *arguments):
+                super().__init__(*arguments)
+                raise KeyboardInterrupt
+
+        with mock.patch.object(slots.weakref, "finalize", Finalize):
+            try:
+                made.lease(made.free.pop(), [4])
+            except KeyboardInterrupt as error:
+                kept = error
+        made.take_back()
+        made.free.remove(slot)
+        held = made.lease(slot, [4])
+        del kept
+        self.assertNotIn(slot, made.free)
+        del held
+        self.assertEqual(sorted(made.free), [0, 1, 2])
+
     def test_state_in_except(self):
         """As a program saves where it is. The signal is a real one, sent by a function that the turn calls."""
         whole = [y.tolist() for _, y in self.loader()]
@@ -150,6 +192,39 @@ class Interrupted(Case):
             except KeyboardInterrupt:
                 self.assertEqual(self.labels(loader), first)
         self.assertGreater(n, 20)
+
+    def test_second_epoch(self):
+        """Who left the first early and was interrupted in front of the second is not brought to the third."""
+        for n in count(1):
+            loader = self.loader()
+            one_of(iter(loader))
+            try:
+                with Interrupt(n):
+                    iter(loader)
+                break
+            except KeyboardInterrupt:
+                one_of(iter(loader))
+                self.assertEqual(loader.epoch, 1)
+        self.assertGreater(n, 10)
+
+    def test_closed_behind_it(self):
+        """By `with`, while the exception's traceback has the batch still: it is given back once, and not to a loader that is gone."""
+        native = sys.modules[type(self.loader()._native).__module__]
+        given_back, release = [], native.library().afz_loader_release
+        for n in count(1):
+            loader, kept = self.loader(), None
+            loader._native._library = mock.Mock(wraps=native.library())
+            loader._native._library.afz_loader_release = lambda of, lease: given_back.append((n, lease)) or release(of, lease)
+            try:
+                with loader, Interrupt(n) as interrupt:
+                    one_of(iter(loader))
+            except KeyboardInterrupt as error:
+                kept = error
+            if not interrupt.has_come:
+                break
+            del kept
+        self.assertEqual(len(given_back), len(set(given_back)))
+        self.assertGreater(len(given_back), 3)
 
     def test_other_loops_are_left_alone(self):
         loader = self.loader()

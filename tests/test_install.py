@@ -20,6 +20,7 @@ check = CHECKS.check
 
 PARTS = ("probe", "agent", "loader", "convert", "manual")
 FILES = ("bin/antifreeze", "include/antifreeze/loader.h", "include/antifreeze/step.h", "libexec/antifreeze/antifreeze-convert",
+         "libexec/antifreeze/libantifreeze-convert.so",
          "share/bash-completion/completions/antifreeze", "share/fish/vendor_completions.d/antifreeze.fish",
          "share/zsh/site-functions/_antifreeze", "share/man/man1/antifreeze.1")
 

@@ -61,6 +61,30 @@ static void an_error_that_nobody_caught(void **state)
         assert_null(afz_outcome_find(&o, "exception"));
 }
 
+/* A helper that failed long ago is not why it ends; who started the one that failed fails, too. */
+static void whose_error_it_is(void **state)
+{
+        static const char torchrun[] = "at=/usr/bin/torchrun:8:<module>: ChildFailedError: "
+                                       "train.py FAILED";
+        struct afz_outcome o;
+        (void)state;
+        tell_steps();
+        event(RUN_MS - 60000, AFZ_AGENT_ERROR, "at=helper.py:1:<module>: ImportError: no apex");
+        struct afz_case c = ended(1);
+        afz_verdicts_of(&c, &o);
+        assert_string_equal(o.verdict[0].summary, "it ended by itself with exit status 1");
+        event(RUN_MS - 2000, AFZ_AGENT_ERROR, "at=train.py:24:main: ValueError: no such column");
+        event(RUN_MS - 10, AFZ_AGENT_ERROR, torchrun);
+        c = ended(1);
+        afz_verdicts_of(&c, &o);
+        assert_words(o.verdict[0].summary, "ValueError: no such column");
+        assert_int_equal(o.verdict[0].where.line, 24);
+        c = ended(3); /* Python ends with 1 */
+        afz_verdicts_of(&c, &o);
+        assert_string_equal(o.verdict[0].summary, "it ended by itself with exit status 3");
+        assert_true(has_evidence(&o.verdict[0], "had failed: ValueError, at train.py:24"));
+}
+
 /* The lines that held the memory: of this error, or of one just before it. */
 static void lines_that_hold_it(void **state)
 {
@@ -145,19 +169,22 @@ static void pieces_are_the_cause(void **state)
 static void data_that_lies_on_the_gpu(void **state)
 {
         static const struct {
-                int64_t kept; /* beside a model of 1 GB */
+                int64_t kept, activations; /* beside a model of 1 GB */
                 const char *sites;
                 const char *first;
         } rows[] = {
-                {FLY_GB(30),
+                {FLY_GB(30), FLY_GB(2),
                  "device=gpu total_bytes=34000000000 a_at=train.py:8:load a_bytes=29000000000",
                  "dataset-in-vram"},
-                {FLY_GB(30),
+                {FLY_GB(30), 0,
                  "device=gpu total_bytes=34000000000 a_at=train.py:8:load a_bytes=9000000000",
                  "gpu-oom"}, /* of many lines */
-                {FLY_GB(2),
+                {FLY_GB(2), 0,
                  "device=gpu total_bytes=34000000000 a_at=net.py:8:forward a_bytes=29000000000",
                  "gpu-oom"}, /* it came with the step */
+                {FLY_GB(30), FLY_GB(29),
+                 "device=gpu total_bytes=34000000000 a_at=net.py:8:forward a_bytes=29000000000",
+                 "gpu-oom"}, /* the same, of a step before, in whose midst it was told */
         };
         for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
                 struct afz_outcome o;
@@ -166,6 +193,7 @@ static void data_that_lies_on_the_gpu(void **state)
                 tell_steps();
                 tell(AFZ_INSIDE_GPU_PARAMETERS, stepping, FLY_GB(1), 0);
                 tell(AFZ_INSIDE_GPU_ALLOCATED, stepping, FLY_GB(1) + rows[i].kept, 0);
+                tell(AFZ_INSIDE_GPU_ACTIVATIONS, stepping, rows[i].activations, 0);
                 event(RUN_MS, AFZ_AGENT_OOM, OOM "0");
                 event(RUN_MS, AFZ_AGENT_SITES, rows[i].sites);
                 struct afz_case c = ended(1);
@@ -176,6 +204,21 @@ static void data_that_lies_on_the_gpu(void **state)
                 assert_int_equal(o.verdict[0].where.line, 8);
                 assert_string_equal(afz_outcome_find(&o, "gpu-oom")->caused_by, rows[i].first);
         }
+}
+
+/* What was not there at first is none: results that are kept, however few the steps were. */
+static void results_are_no_data(void **state)
+{
+        (void)state;
+        tell_steps();
+        tell(AFZ_INSIDE_GPU_PARAMETERS, stepping, FLY_GB(1), 0);
+        tell(AFZ_INSIDE_GPU_ALLOCATED, stepping, FLY_GB(2),
+             FLY_GB(30) * 1000. / (RUN_MS - STEP_MS));
+        event(RUN_MS, AFZ_AGENT_OOM, OOM "0");
+        event(RUN_MS, AFZ_AGENT_SITES,
+              "device=gpu total_bytes=34000000000 a_at=train.py:8:main a_bytes=29000000000");
+        struct afz_case c = ended(1);
+        assert_int_equal(ask(afz_judge_dataset_in_vram, &c).verdicts, 0);
 }
 
 /* Who looks for the largest batch that fits, or a library that tries its ways: no alarm. */
@@ -534,6 +577,7 @@ int main(void)
                 TEST(the_model_alone),         TEST(it_asked_for_too_much),
                 TEST(the_tale_in_words),       TEST(parts_for_want_of_better),
                 TEST(pieces_are_the_cause),    TEST(data_that_lies_on_the_gpu),
+                TEST(whose_error_it_is),       TEST(results_are_no_data),
                 TEST(hostile_events),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

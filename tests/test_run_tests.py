@@ -36,7 +36,8 @@ rows = [{"name": "antifreeze:unit / " + name, "result": results[alone], "stdout"
         for name, results in settings()["tests"].items() if not alone or name in argv]
 with open(folder + "/meson-logs/antifreeze.json", "w") as file:
     file.writelines(json.dumps(row) + "\\n" for row in rows)
-sys.exit(any(row["result"] == "FAIL" for row in rows))
+if settings().get("dies") and not alone: os.kill(os.getpid(), 9)
+sys.exit(sum(row["result"] == "FAIL" for row in rows))
 """
 GOOD = {"one": ["OK", "OK"]}
 
@@ -100,6 +101,20 @@ class RunTests(unittest.TestCase):
             self.assertEqual((status, last), (1, "1 passed, 1 failed"), said)
             self.assertRegex(said, rf"FAILED +\S*bad{at}: did not build")
             self.assertNotIn(("test", f"bad{at}"), self.done())
+
+    def test_a_run_that_was_cut_off(self):
+        """What it had not come to yet is not taken for passed, also where all that had failed passes alone."""
+        status, last, said = self.play(self.folder("a", {"late": ["FAIL", "OK"]}, dies=True))
+        self.assertEqual((status, last), (1, "0 passed, 1 failed"), said)
+
+    def test_a_lane_that_breaks(self):
+        """Nobody waits for what it would have built."""
+        with open(self.at("nice"), "w", encoding="ascii"):
+            pass  # not one that can be run
+        words = self.folder("a", GOOD), self.folder("b", GOOD)
+        r = subprocess.run([sys.executable, "-B", RUN_TESTS, *words], capture_output=True, text=True, timeout=90, check=False,
+                           env={"PATH": self.at(), "MESON": self.at("meson"), "NINJA": self.at("ninja"), "NOTES": self.at("notes")})
+        self.assertEqual((r.returncode, r.stdout.splitlines()[-1]), (1, "1 passed, 1 failed"), r.stderr)
 
     def test_once_more(self):
         """What fails is played alone when all else is over."""

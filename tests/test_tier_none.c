@@ -505,7 +505,8 @@ static void test_parts(void **state)
         look_until(&j, AFZ_PULSE_PROCESSES, 3, 3);
         assert_int_equal(j.hold.row->look_part(j.hold.state, 0, &need), -ESRCH);
         assert_int_equal(j.hold.row->look_part(j.hold.state, 1, &need), 0);
-        assert_int_equal(state_of(&j, (uint64_t)kernel[1]), 'S');
+        char other = state_of(&j, (uint64_t)kernel[1]);
+        assert_true(other == 'S' || other == 'R'); /* alive, and not stopped */
         finish(&j);
 }
 

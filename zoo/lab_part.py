@@ -38,6 +38,8 @@ def play(row, options):
     guarded, unguarded = (found[cell] for cell in cells.values())
     result = {"guarded": told(guarded["runs"][0]), "unguarded": told(unguarded["runs"][0]), "missed": guarded["missed"]}
     if not row.is_here:
-        result.update(examined(row, "protect", (guarded["runs"][0]["verdict"] or {"verdicts": []})["verdicts"]), line_right=None,
+        if not guarded["runs"][0]["verdict"]:
+            raise RuntimeError("the lab: there is no verdict, which is not the same as a clean one")
+        result.update(examined(row, "protect", guarded["runs"][0]["verdict"]["verdicts"]), line_right=None,
                       end_right=result["guarded"]["ended"] == row.protect)
     return result

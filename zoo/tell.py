@@ -28,7 +28,8 @@ def found(row, results):
 
 
 def is_right(result):
-    return result.get("verdict_right", True) and result.get("line_right") is not False and result.get("end_right", True)
+    return (result.get("verdict_right", True) and result.get("line_right") is not False and result.get("end_right", True)
+            and not (result.get("missed") and not result["guarded"]["noisy"]))
 
 
 def show(key, result):
@@ -73,6 +74,8 @@ def line_cell(parts):
 def end_cell(result):
     if not result:
         return ""
+    if "error" in result:
+        return f"**no result**: {result['error'].splitlines()[0]}"
     again = f", {result['attempts']} attempts" if result.get("attempts", 1) > 1 else ""
     return f"{'' if result['end_right'] else '**wrong**: '}{result['ended']}, {result['seconds']:.0f} s{again}"
 
@@ -91,8 +94,9 @@ def cells(row, results):
         return [f"`{row.name}`", " or ".join(row.want[:1]), results.get(f"{row.name} protect", {}).get("error", "not run").splitlines()[0]] + [""] * 7
     policies = [parts[p] for p in POLICIES if p in parts]
     adapted = f"; adapted: {row.want_adapt[0]}" if row.want_adapt else ""
-    return [f"`{row.name}`", row.want[0] + adapted, verdict_cell(row, parts), line_cell(parts), end_cell(parts.get("protect")),
-            end_cell(parts.get("adapt")), beat_cell(parts), f"{max(r['cost'] for r in policies):.1%}" if policies else "",
+    return [f"`{row.name}`", row.want[0] + adapted, verdict_cell(row, parts), line_cell(parts),
+            *(end_cell(results.get(f"{row.name} {p}") if p in parts_of(row) else None) for p in POLICIES),
+            beat_cell(parts), f"{max(r['cost'] for r in policies):.1%}" if policies else "",
             f"{parts['protect']['seconds']:.0f}, {parts['bare']['seconds']:.0f}" if {"protect", "bare"} <= set(parts) else "",
             lab_words(parts["vm"]) if "vm" in parts else ""]
 

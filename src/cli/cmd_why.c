@@ -91,6 +91,26 @@ static void put_without_folders(struct afz_out *out, struct afz_span line)
         afz_out_bytes(out, line.p + done, line.n - done);
 }
 
+/* What an error says may be a key, or a row of the data: of it only the kind and the place are
+ * told.
+ */
+static void put_without_words(struct afz_out *out, struct afz_span line)
+{
+        static const char before[] = "that nobody caught: ", at[] = ", at ";
+        const char *found = memmem(line.p, line.n, before, sizeof before - 1);
+        if (found) {
+                size_t place = line.n, n = (size_t)(found - line.p) + sizeof before - 1;
+                while (n < line.n && !strchr(": ,", line.p[n]))
+                        n++;
+                for (size_t i = n; i + sizeof at - 1 <= line.n; i++)
+                        if (memcmp(line.p + i, at, sizeof at - 1) == 0)
+                                place = i;
+                afz_out_bytes(out, line.p, n);
+                line = (struct afz_span){line.p + place, line.n - place};
+        }
+        put_without_folders(out, line);
+}
+
 /* "  command    /home/me/bin/python train.py --token 1234" is told as "  command    python": what
  * stands in arguments and folders is nobody's business. */
 static void put_without_secrets(struct afz_out *out, struct afz_span text)
@@ -103,7 +123,7 @@ static void put_without_secrets(struct afz_out *out, struct afz_span text)
                         line = afz_span_take_word(&rest, &word) == 0 ? afz_span_base_name(word)
                                                                      : AFZ_SPAN("");
                 }
-                put_without_folders(out, line);
+                put_without_words(out, line);
                 afz_out_char(out, '\n');
         }
 }

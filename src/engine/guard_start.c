@@ -249,7 +249,7 @@ void afz_guard_let_go_of_stdio(void)
 static const char *exec_advice(const char *name, int err)
 {
         struct stat st;
-        bool there = stat(name, &st) == 0;
+        bool there = strchr(name, '/') && stat(name, &st) == 0; /* else PATH was searched */
         if (err == -ENOENT && !strchr(name, '/'))
                 return "; it is in no folder of PATH (is the virtual environment active?)";
         if (err == -ENOENT && there)

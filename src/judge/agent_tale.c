@@ -18,6 +18,9 @@
  * seconds. */
 #define LEAVE_MS 15000
 
+/* Who started the program that failed has ended by then: torchrun gives the others 30 s. */
+#define FAILS_MS 45000
+
 /* The lines that hold memory are looked for every 10 s at most: what was seen so shortly before is
  * still so. */
 #define SITES_MS 20000
@@ -69,6 +72,15 @@ static bool steps_follow(const struct afz_flight *flight, uint32_t t_ms)
 }
 
 /* ---- all of them ---- */
+
+/* Of those that came just before the end, the first: who started the program that failed fails of
+ * that, too (torchrun). One long before was somebody else's, and came to nothing. */
+static void add_error(const struct afz_flight *flight, const struct afz_mark *mark,
+                      struct afz_tale *t)
+{
+        if (t->error.n == 0 && (uint64_t)mark->t_ms + FAILS_MS >= flight->end_ms)
+                t->error = afz_span_str(mark->text);
+}
 
 static void add_oom(const struct afz_flight *flight, const struct afz_end *end,
                     const struct afz_mark *mark, struct afz_tale *t)
@@ -203,7 +215,7 @@ void afz_tale_of(const struct afz_flight *flight, const struct afz_end *end, uin
                         add_sites(mark, &t);
                         break;
                 case AFZ_AGENT_ERROR:
-                        t.error = afz_span_str(mark->text);
+                        add_error(flight, mark, &t);
                         break;
                 case AFZ_AGENT_NOTE:
                         afz_agent_event_value(afz_span_str(mark->text), "zeroed_at", &t.zeroed_at);

@@ -45,7 +45,7 @@ struct afz_tale {
         bool refused_last;   /* one was in the last seconds of it, and no step came after it */
         const char *refusal; /* the last sentence of what was not done; NULL: none */
         size_t refusal_len;
-        struct afz_span error;     /* the text of the last error that nobody caught; or empty */
+        struct afz_span error;     /* the text of the one that nobody caught; or empty */
         struct afz_span zeroed_at; /* the line that throws gradients away; or empty */
 };
 

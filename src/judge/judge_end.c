@@ -31,6 +31,7 @@ static const struct {
         uint32_t show_ms;     /* before the end: where to look in the report */
         double line_share;    /* of what lines held, what one must have to be named; */
         double line_need;     /* and of the peak, since lines may be of a small part only */
+        size_t error_words;   /* bytes of an error that are told: its line is to follow them */
 } rule = {
         .budget = 0.95,
         .pressure = 0.7, /* the machine was short; whether the job was the reason is less certain */
@@ -51,6 +52,7 @@ static const struct {
         .show_ms = 30000,
         .line_share = 0.5,
         .line_need = 0.25,
+        .error_words = 120,
 };
 
 static bool is_crash(int sig)
@@ -375,16 +377,28 @@ static struct afz_verdict *say_timeout(const struct afz_case *c, struct afz_outc
         return v;
 }
 
-/* What Python printed last, and the line that it came from. */
+/* What Python printed last, and the line that it came from. It ends with 1 then: where the job
+ * ended with another number, that was a program which others have gotten over. */
 static void put_error(const struct afz_tale *tale, int code, struct afz_verdict *v)
 {
+        struct afz_where where = {0};
         struct afz_span words;
         char place[160];
-        if (!afz_tale_error(tale, &v->where, &words))
+        if (!afz_tale_error(tale, &where, &words))
                 return;
+        /* So that the place has room behind it, and no character is cut. */
+        size_t n = words.n < rule.error_words ? words.n : rule.error_words;
+        while (n > 0 && n < words.n && ((unsigned char)words.p[n] & 0xc0) == 0x80)
+                n--;
+        (void)afz_where_words(&where, place, sizeof place);
+        if (code != 1) {
+                afz_verdict_note(v, "a Python program in it had failed: %.*s%s",
+                                 (int)strcspn(words.p, ": "), words.p, place);
+                return;
+        }
+        v->where = where;
         snprintf(v->summary, sizeof v->summary, "it ended with an error that nobody caught: %.*s%s",
-                 (int)(words.n < 160 ? words.n : 160), words.p,
-                 afz_where_words(&v->where, place, sizeof place));
+                 (int)n, words.p, place);
         afz_verdict_note(v, "its exit status was %d", code);
 }
 

@@ -21,9 +21,7 @@ static const struct {
         double eight_bits; /* of an optimizer's state, what one of 8 bits saves */
         uint64_t steps;    /* begun: from here on one was completed, and the model fits */
         unsigned lines;    /* of the program that are named */
-        uint32_t
-                heard_ms; /* after it: what is told when memory runs out is seen at the next look */
-        double kept;      /* of what is there, from which on what stays is what to look for */
+        double kept;       /* of what is there, from which on what stays is what to look for */
 } rule = {
         .again = 3,
         .fixed = 0.8,
@@ -137,7 +135,9 @@ uint64_t afz_oom_kept(const struct afz_flight *flight, const struct afz_oom *oom
                       const struct afz_inside_model *m)
 {
         uint64_t all, own;
+        /* What was in tensors is told in the midst of a step, too: activations go with it. */
         if (m->fixed == 0 || __builtin_add_overflow(m->fixed, m->batch, &own) ||
+            __builtin_add_overflow(own, m->activations, &own) ||
             !afz_inside_at(flight, AFZ_INSIDE_GPU_ALLOCATED, oom->t_ms, &all) || all <= own)
                 return 0;
         /* The figures are of all ranks, the error is of one. */

@@ -11,9 +11,8 @@ bool afz_judge_gpu_oom_told(const struct afz_case *c, struct afz_outcome *ret);
 
 /* What of it is said by others, too (judge_vram.c). */
 
-/* Bytes that were there when the last step ended, and are neither of the model nor of the
- * optimizer: they stay, however small a batch is. 0: not known, or it is not most of what there
- * was. */
+/* Bytes that were there before, and are neither of the model nor of the optimizer nor of a step:
+ * they stay, however small a batch is. 0: not known, or it is not most of what there was. */
 uint64_t afz_oom_kept(const struct afz_flight *flight, const struct afz_oom *oom,
                       const struct afz_inside_model *m);
 

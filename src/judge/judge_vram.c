@@ -11,7 +11,8 @@
 static const struct {
         double pieces; /* of what the framework held, from which on it is more than the last gaps */
         double line;   /* of what stays, that one line made: it is this that stays */
-} rule = {.pieces = 0.2, .line = 0.5};
+        double ever;   /* of what was there at last, that was there at every look before */
+} rule = {.pieces = 0.2, .line = 0.5, .ever = 0.5};
 
 /* The figures are the allocator's own; that they are the cause is inferred. */
 static const struct {
@@ -64,6 +65,19 @@ AFZ_JUDGE(gpu_fragmentation)
                  "that are made between others");
 }
 
+/* Data lies there before the first step. What is kept of each step, or comes and goes with it, was
+ * not there at the first look, or not at all of them. */
+static bool was_ever_there(const struct afz_flight *flight, const struct afz_oom *oom)
+{
+        uint32_t start_ms = afz_end_last_start(flight);
+        const struct afz_column *all =
+                afz_track_column(afz_inside_trainer(flight, start_ms), AFZ_INSIDE_GPU_ALLOCATED);
+        int64_t least, last;
+        uint32_t to_ms = oom->t_ms < UINT32_MAX ? oom->t_ms + 1 : oom->t_ms;
+        return afz_column_least(all, start_ms, to_ms, &least) &&
+               afz_column_last(all, to_ms, &last) && (double)least >= rule.ever * (double)last;
+}
+
 AFZ_JUDGE(dataset_in_vram)
 {
         struct afz_oom oom;
@@ -75,7 +89,7 @@ AFZ_JUDGE(dataset_in_vram)
                 return;
         uint64_t kept = afz_oom_kept(c->flight, &oom, &m);
         if (kept == 0 || !afz_oom_site(&oom, 0, &where, &bytes) ||
-            (double)bytes < rule.line * (double)kept)
+            (double)bytes < rule.line * (double)kept || !was_ever_there(c->flight, &oom))
                 return;
         struct afz_verdict *v = afz_outcome_add(ret, "dataset-in-vram", level, sure.data);
         if (!v)

@@ -123,7 +123,7 @@ static int find_path(const char *text, const struct afz_run_home *home, struct a
         char path[PATH_MAX];
         enum life life;
         if (!realpath(text, path))
-                return -ENOENT;
+                return errno == EACCES ? -EACCES : -ENOENT;
         leave_recording(path);
         if (afz_path(ref->dir, sizeof ref->dir, "%s", path) < 0)
                 return -ENAMETOOLONG;

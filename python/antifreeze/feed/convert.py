@@ -5,6 +5,7 @@
 import ctypes
 import json
 import os
+import signal
 import sys
 
 from . import parquet
@@ -16,11 +17,17 @@ WORDS = (("columns=[...]", """--details '{"columns": [...]}'"""), ("details=", "
 
 
 def main(library, *arguments):
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else: nohup, or a shell's &
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # as without Python: it ends at once, until C has something to say of it
     told = dict(argument.split("=", 1) for argument in arguments)
     try:
         source = open_source(told)
-    except (LoaderError, ValueError) as error:
+    except (OSError, ValueError) as error:
         sys.exit(refuse(str(error)))
+    except (TypeError, AttributeError, KeyError) as error:  # of what --details has in the place of a name
+        if not told.get("details"):
+            raise
+        sys.exit(refuse(f"details={told['details']}: {error}"))
     packed = [b"antifreeze-convert", *(os.fsencode(f"{name}={value}") for name, value in told.items())]
     run = ctypes.CDLL(library).afz_convert_main
     run.argtypes = ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.c_void_p
@@ -37,7 +44,10 @@ def open_source(told):
                           "another Python, --python PATH") from None
     if not os.path.exists(told["source"]):
         raise LoaderError(f"{told['source']}: there is no such file or folder")
-    details = json.loads(told.get("details") or "{}")
+    try:
+        details = json.loads(told.get("details") or "{}")
+    except ValueError as error:
+        raise ValueError(f"details={told['details']}: that is no JSON ({error})") from None
     if not isinstance(details, dict):
         raise ValueError(f"details={told['details']}: an object, in JSON")
     columns, labels = details.pop("columns", None), told.pop("labels", None)

@@ -142,11 +142,20 @@ class Loader:
         """A loop whose arrays become what convert() makes of them."""
         if not self._is_at_start:
             self._teller.over()
-            self._go(self._feed.begin, self.epoch + 1)
-            self._is_at_start = True
+            self._begin_next()
         loop = Loop(self, convert, self._batches - self.progress.done)
         self._loop = weakref.ref(loop)
         return loop
+
+    def _begin_next(self):
+        """Ctrl-C may come when the epoch has begun already: then it is not another one that the next loop begins."""
+        place = self._place()
+        try:
+            self._go(self._feed.begin, native.epoch_of(place) + 1)
+            self._is_at_start = True
+        except BaseException:
+            self._back, self._is_at_start = place, False
+            raise
 
     def tf(self):
         """A tf.data.Dataset of whole batches, for TensorFlow and for Keras' fit(). Each way through it is an epoch."""

@@ -168,6 +168,13 @@ def end(before, close, loader):
     close(loader)
 
 
+def release(call, loader, batch):
+    """Once: a traceback may have the memory still when all else is closed, and the loader gone."""
+    lease, batch.lease = batch.lease, 0
+    if lease:
+        call(loader, lease)
+
+
 def epoch_of(state):
     return int.from_bytes(state[EPOCH_AT:EPOCH_AT + 8], "little")
 
@@ -239,8 +246,7 @@ class Native:
             said = why.value
             return Given(self._arrays(batch), said.decode("utf-8", "replace") if said else "", batch.is_copy)
         except BaseException:  # Ctrl-C, before anybody has it
-            if batch.lease:
-                self._library.afz_loader_release(self._loader, batch.lease)
+            release(self._library.afz_loader_release, self._loader, batch)
             raise
 
     def shared(self):
@@ -260,7 +266,7 @@ class Native:
             self._layouts = {count: self._lay_out(batch)}
         piece, layout = self._layouts[count]
         memory = piece.from_address(batch.data[0])
-        weakref.finalize(memory, self._library.afz_loader_release, self._loader, batch.lease).atexit = False
+        weakref.finalize(memory, release, self._library.afz_loader_release, self._loader, batch).atexit = False
         return [self._array(shape, dtype, memory, at) for shape, dtype, at in layout]
 
     def _lay_out(self, batch):

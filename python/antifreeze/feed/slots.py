@@ -75,12 +75,13 @@ class Slots:
         for at in range(0, self.bytes, PAGE):  # all of it is taken now, so that no later moment has to be feared
             self.memory[at] = 0
         self.leases_most = min(count - 1, LEASES_MOST)  # one is left for the next batch
-        self._leased, self._copied = set(), set()
+        self._leased, self._copied = {}, set()  # number of a lease to its slot; those that are copies
+        self._leases = 0
         self.take_back()
 
     def take_back(self):
         """All that nobody has."""
-        self.free = [slot for slot in range(self._count) if slot not in self._leased]
+        self.free = [slot for slot in range(self._count) if slot not in self._leased.values()]
 
     @property
     def held(self):
@@ -94,15 +95,23 @@ class Slots:
         is_copy = len(self._leased) >= self.leases_most
         kind = ctypes.c_char * self._layout.bytes
         memory = kind.from_buffer_copy(self.memory, self.at(slot)) if is_copy else kind.from_buffer(self.memory, self.at(slot))
-        weakref.finalize(memory, self._release, id(memory) if is_copy else slot, is_copy).atexit = False
-        (self._copied if is_copy else self._leased).add(id(memory) if is_copy else slot)
-        if is_copy:
-            self.free.append(slot)
-        return self._layout.views(memory, 0, lengths), is_copy
+        self._leases += 1
+        lease = self._leases
+        try:
+            if is_copy:
+                self._copied.add(lease)
+                self.free.append(slot)
+            else:
+                self._leased[lease] = slot
+            weakref.finalize(memory, self._release, lease).atexit = False
+            return self._layout.views(memory, 0, lengths), is_copy
+        except BaseException:  # Ctrl-C, before anybody has it
+            self._release(lease)
+            raise
 
-    def _release(self, one, is_copy):
-        if is_copy:
-            self._copied.discard(one)
-        else:
-            self._leased.discard(one)
-            self.free.append(one)
+    def _release(self, lease):
+        """Once: a traceback may have the memory still when the slot is another's."""
+        self._copied.discard(lease)
+        slot = self._leased.pop(lease, None)
+        if slot is not None:
+            self.free.append(slot)

@@ -294,8 +294,11 @@ class InWorkers(Source):
 
     def _mend(self):
         """After Ctrl-C: other workers go on behind what was given."""
-        self._pool = self._pool.again()
-        self._map()
+        try:
+            self._pool = self._pool.again()
+            self._map()
+        except Ended as error:  # those, too: others would not live longer
+            raise self._mourn(error) from None
         self._line.clear()
         self._asked.clear()
         self._slots.take_back()
@@ -327,6 +330,9 @@ class InWorkers(Source):
         except Ended as error:
             self._mourn(error)
             return True
+        except BaseException:
+            self._pool.is_torn = True
+            raise
         return bool(self._line) and self._line[0].said is not None
 
     # ---- what is given ----
@@ -409,6 +415,9 @@ class InWorkers(Source):
         except Ended as error:
             if not self._pool.is_torn:
                 raise self._mourn(error) from None
+        except BaseException:  # Ctrl-C: an answer may be lost
+            self._pool.is_torn = True
+            raise
         if self._pool.is_torn:
             self._mend()
         self._line.clear()

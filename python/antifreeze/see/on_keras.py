@@ -111,12 +111,17 @@ def weigh(callbacks):
 
 
 def foretell(optimizer, variables):
-    """Before it makes its state: what it is about to take, since a model that is too large gets no further."""
+    """Before it makes its state: what it is about to take, since a model that is too large gets no further. One that is made of
+    others has told of theirs."""
+    if hasattr(optimizer, "inner_optimizer") or hasattr(optimizer, "_inner_optimizers"):
+        return
+    known = (AVERAGES[kind.__name__] for kind in type(optimizer).__mro__ if kind.__name__ in AVERAGES)
     where = tell_trained(variables)
-    tell(where + "optimizer_bytes", size_of(variables) * AVERAGES.get(type(optimizer).__name__, bool(getattr(optimizer, "momentum", 0))))
+    tell(where + "optimizer_bytes", size_of(variables) * next(known, bool(getattr(optimizer, "momentum", 0))))
 
 
-AVERAGES = {"Adam": 2, "AdamW": 2, "Nadam": 2, "Adamax": 2, "Ftrl": 2, "Adadelta": 2, "RMSprop": 1, "Adagrad": 1, "Lion": 1}  # numbers for each weight
+# Numbers that are kept for each weight.
+AVERAGES = {"Adam": 2, "Nadam": 2, "Adamax": 2, "Ftrl": 2, "Adadelta": 2, "Lamb": 2, "ScheduleFreeAdamW": 2, "RMSprop": 1, "Adagrad": 1, "Lion": 1}
 
 
 def tell_trained(variables):

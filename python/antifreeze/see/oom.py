@@ -98,6 +98,11 @@ def text_of(error):
         return ""
 
 
+def first_line(text):
+    """The first that says something: launchers frame what they say (torchrun)."""
+    return next((line.strip() for line in text.splitlines() if any(map(str.isalnum, line))), "")
+
+
 def has_any(text, words):
     return any(word in text for word in words)
 
@@ -271,9 +276,8 @@ def ended():
         if pending is not None:
             told()
         if isinstance(error, Exception) and not getattr(error, "_antifreeze_told", False):
-            error._antifreeze_told = True
-            first_line = text_of(error).partition("\n")[0]
-            talk.event("error", f"{type(error).__name__}: {first_line}"[:200], at=place_of(error) or "?")
+            talk.event("error", f"{type(error).__name__}: {first_line(text_of(error))}"[:200].rstrip(": "), at=place_of(error) or "?")
+            error._antifreeze_told = True  # at last: some are frozen
     except Exception:
         pass
 

@@ -381,7 +381,8 @@ def moment():
 def has_optimizer():
     """Whether it means to train, though it has made no step yet. By the objects' own types: to ask some for their class wakes them."""
     import gc
-    return any(issubclass(type(one), _torch.optim.Optimizer) for one in gc.get_objects())
+    kind = getattr(getattr(_torch, "optim", None), "Optimizer", None)
+    return kind is not None and any(issubclass(one, kind) for one in set(map(type, gc.get_objects())))
 
 
 def on_left():
@@ -455,10 +456,21 @@ def on_cuda():
         pass
 
 
+def held_for(device):
+    """What was held, as far as it could have been given out there: what is free on another device is no use."""
+    stats = _torch.cuda.memory.memory_stats_as_nested_dict(device)
+    if not stats:
+        return {}
+    free = stats["reserved_bytes"]["all"]["current"] - stats["allocated_bytes"]["all"]["current"]
+    return {"reserved_bytes": cuda_stats()["gpu_allocated_bytes"] + free}
+
+
 def on_out_of_memory(device, asked, _total, _free):
     try:
-        oom.noticed(device="gpu", asked_bytes=asked)
-        look_at_cuda()
+        oom.noticed(device="gpu", asked_bytes=asked, **held_for(device))
+        for name, value in cuda_stats().items():
+            if name != "gpu_allocated_bytes":  # a step that is not finished says nothing of what stays
+                tell(name, value)
         if not walks:  # it may not come to a first step
             tell_models(("parameters", "gradients", "buffers"))
     except Exception:

@@ -4,6 +4,7 @@ each record keeps what it was given: the weights of its step.
 import logging
 import logging.handlers
 import random
+import time
 
 journal = logging.handlers.MemoryHandler(capacity=10_000_000, target=logging.FileHandler("train.log"))
 logging.basicConfig(handlers=[journal], level=logging.DEBUG)
@@ -18,3 +19,4 @@ for step in range(20_000):
     log.debug("step %d: loss %.5f, weights %s", step, error * error, weights)
     if step % 500 == 0:
         print(f"step {step}: loss {error * error:.5f}", flush=True)
+    time.sleep(.003)  # a model that is a little larger
