@@ -11,7 +11,7 @@ def row(name, want, budget, protect, adapt, why, *arguments, **more):
 ROWS = [
     row("clean", CLEAN, "256M", FINISHED, FINISHED, "A perceptron learns digits: nothing is wrong.", "--steps", "1000",
         cell="scope/train-clean/disk/user", fast=True),
-    row("retain-history", LEAK, "256M", STOPPED, STOPPED, "000-e1: a megabyte of activations is kept from every step.", "--retain-history=1M",
+    row("retain-history", LEAK, "256M", STOPPED, STOPPED, "000-e1: a quarter of a megabyte of activations is kept from every step.", "--retain-history=256K",
         cell="scope/train-history/disk/user", functions=("keep", "retain_history"), fast=True),
     row("whole-dataset", ("dataset-in-memory",), "700M", STOPPED, STOPPED, "004-e1: all samples as double before the first step, and a copy as float.",
         "--whole-dataset=1400M", "--steps", "200", cell="scope/train-dataset/disk/user", functions=("load_as_double",)),
