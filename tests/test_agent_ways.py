@@ -126,6 +126,7 @@ class Talk(Case):
                 talk.event("note", "two")
                 print("done")
                 """, **guard.env)
+            guard.wait_for("event note: two")
             self.assertEqual(guard.lines, ["hello job.py 1", "event note: one", "event note: two"])
             self.assertEqual(guard.callers, 1)
 

@@ -366,12 +366,6 @@ for i in range(40):
         check("and in seconds", kept and 5e8 <= kept[-1].get("age_ns", 0), kept)
 
 
-def test_demo():
-    with Runs() as w:
-        w.call(ANTIFREEZE, "demo", "retain-history", "--budget", "300M")
-        check("the demo names the line, too", w.where().get("function") == "keep", w.verdicts())
-
-
 def test_many_stacks():
     """More stacks than are told apart: each is still told with its line."""
     with Runs() as w:
