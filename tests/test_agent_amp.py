@@ -103,6 +103,8 @@ class Case(unittest.TestCase):
                                stdin=subprocess.DEVNULL,
                                env={**clean, **guard.env, "PYTHONPATH": AGENT, "ANTIFREEZE_POLICY": "adapt", "FLAGS": flags,
                                     "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **env})
+            if any("dies of it" in line for line in guard.lines):
+                self.skipTest("this processor promises bfloat16 and does not have it")
             seen = re.search(r"^SEEN (\S+) (\S+) (\d+)$", r.stdout, re.M)
             self.assertTrue(seen, r.stdout + r.stderr)
             guard.wait_for("event ", 2 if "ANTIFREEZE_AMP" in env and "OWN" not in env else 0)

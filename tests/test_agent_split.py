@@ -202,7 +202,7 @@ class Split(unittest.TestCase):
         ended = play(text, 10)
         self.assertNotEqual(ended.status, 0)
         self.assertIn("ValueError: [mine", ended.said)
-        self.assertEqual(ended.events, [])
+        self.assertEqual([line.split()[1] for line in ended.events], ["error"])
 
     def test_not_unless_asked(self):
         """Other policies change nothing."""

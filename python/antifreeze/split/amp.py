@@ -60,12 +60,34 @@ def advise(model):
 def judged(capability, is_done=True):
     """capability: of the GPU, None without one. is_done: by us, if it gains."""
     if capability[0] >= AMPERE if capability else cpu_flags() & set(FLAGS):
+        if not capability and dies_of_it():
+            return say("refuse", "--amp: this processor promises bfloat16 and dies of it (a virtual machine that has no AMX, say): nothing is changed")
         return not is_done or \
             say("note", "--amp: computing in bfloat16. What is kept of a pass takes half, weights and optimizer as before", True)
     if capability:
         return say("refuse", "--amp: this GPU does not compute in bfloat16 (Ampere is the first that does), so nothing is changed")
     return say("refuse", "--amp: this processor does not compute in bfloat16 (no avx512_bf16, no AMX), it would only be slower: "
                "nothing is changed")
+
+
+def dies_of_it():
+    """Tried in a process of its own: what a virtual machine shows of its processor is not always what it lets one use, and the
+    program would end by an illegal instruction."""
+    import signal
+    import subprocess
+    trial = TRIALS["torch" if "torch" in sys.modules else "tensorflow"]
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD" and not name.startswith("ANTIFREEZE")}
+    try:
+        tried = subprocess.run([sys.executable, "-c", trial], env={**env, "CUDA_VISIBLE_DEVICES": ""}, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TRIAL_S, check=False)
+        return tried.returncode == -signal.SIGILL
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+TRIAL_S = 60
+TRIALS = {"torch": "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); torch.nn.functional.linear(a, a)",
+          "tensorflow": "import tensorflow as tf; a = tf.ones((64, 64), tf.bfloat16); tf.matmul(a, a)"}
 
 
 def cpu_flags(path="/proc/cpuinfo"):
