@@ -24,7 +24,7 @@ def all_files():
         folders[:] = sorted(f for f in folders if f not in (".git", "__pycache__") and not f.startswith("build"))
         for name in sorted(names):
             path = os.path.relpath(os.path.join(folder, name), ROOT)
-            if not path.endswith(".pyc") and not path.startswith(RECORDED):
+            if not path.endswith((".pyc", ".png")) and not path.startswith(RECORDED):
                 yield path
 
 
