@@ -183,3 +183,13 @@ def child_called(name, parent):
 def guard_of(front):
     """The pid of the guard below this `antifreeze run`."""
     return child_called("afz-guard", front)
+
+
+def tree(path):
+    """Every file below a folder, and its bytes."""
+    found = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                found[os.path.relpath(os.path.join(folder, name), path)] = file.read()
+    return found

@@ -26,6 +26,8 @@ import unittest
 import zipfile
 import zlib
 
+from scenario import tree
+
 KILLS = int(os.environ.get("KILLS", 20))
 DEADLINE = 120  # seconds that anything may take
 STATE = ".antifreeze-convert"
@@ -63,16 +65,6 @@ def png(width, height, seed):
 
 
 # ---- what lies on the disk ----
-
-def tree(path):
-    """Every file below a folder, and its bytes."""
-    found = {}
-    for folder, _, names in os.walk(path):
-        for name in names:
-            with open(os.path.join(folder, name), "rb") as file:
-                found[os.path.relpath(os.path.join(folder, name), path)] = file.read()
-    return found
-
 
 def crc32c(data):
     crc = 0xffffffff

@@ -17,6 +17,7 @@ import time
 import unittest
 
 import feed_case
+from scenario import tree
 
 ROWS, GROUP, WIDTH = 40_000, 1000, 16
 STATE = ".antifreeze-convert"
@@ -173,15 +174,6 @@ class Parquet(unittest.TestCase):
         os.chmod(bare, 0o755)
         self.bad(f"Parquet is read by pyarrow and NumPy, which {sys.executable} has not .*--python PATH", source, self.target, python=bare)
         self.assertFalse(os.path.exists(self.target))
-
-
-def tree(path):
-    found = {}
-    for folder, _, names in os.walk(path):
-        for name in names:
-            with open(os.path.join(folder, name), "rb") as file:
-                found[os.path.relpath(os.path.join(folder, name), path)] = file.read()
-    return found
 
 
 if __name__ == "__main__":
