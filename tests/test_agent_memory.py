@@ -238,7 +238,7 @@ class Looks(Case):
         self.assertEqual(gate.due_ns, 8007, "a cheap pass does not forgive a dear one")
 
     # b: a batch comes; ^: backward; 0: zero_grad, 2: of the other optimizer; s: step, t: of the other optimizer, in
-    # the same step of the clock; z: zero_grad that leaves zeros; u: weights are moved by them
+    # the same step of the clock; z: zero_grad that leaves zeros; u: weights are moved by them; i: they overflow
     ACCUMULATIONS = {
         "b0^s b0^s b0^s": 0,
         "b0^ b^ b^ s0": 0,
@@ -258,6 +258,7 @@ class Looks(Case):
         "b^0^ts b^0^ts": 0,  # zeroes one while the other's gradients are there
         "b0^ b^ s b0^ b0^ s": 1,
         "b^u0 b^us0 b^u0 b^us0 b^u0 b^us0": 0,  # climbs by a batch, and descends by another (SAM)
+        "b0^s b0^i b0^s b0^i b0^i b0^s": 0,  # steps that are left out (GradScaler)
     }
 
     def test_accumulation(self):
@@ -265,8 +266,11 @@ class Looks(Case):
         kind, memory.weight_of = memory.Accumulation, lambda one: one.weight
 
         class Gradient:
-            def __init__(self, is_zero):
-                self.any = lambda: not is_zero
+            def __init__(self, is_zero, are_numbers=True):
+                self.any, self.all = lambda: not is_zero, lambda: are_numbers
+
+            def isfinite(self):
+                return self
 
         class Optimizer:
             def __init__(self):
@@ -285,6 +289,8 @@ class Looks(Case):
                     who = other if act == "2" else one
                     a.on_zero(who, waited)
                     who.grad = Gradient(True) if act == "z" else None
+                elif act == "i":
+                    one.grad = Gradient(False, False)
                 elif act == "u":
                     one.weight += 1
                 elif act == "s":

@@ -52,6 +52,8 @@ class Guard:
                 while True:
                     try:
                         line = client.recv(2048).decode()
+                    except ConnectionResetError:  # said once, of one that left without reading our words: ahead of its last
+                        continue
                     except OSError:
                         break
                     if not line:

@@ -40,7 +40,8 @@ class Accumulation:
     """Finds gradients that were thrown away between two steps: the same optimizer or model zeroes for the second time before a
     step, there were gradients again, they came of another batch, and nobody has used them: no weight is another than before. An
     attack on the inputs (adversarial training) throws gradients away, too, but within one batch; with several optimizers each
-    has its own turn (GANs); and who climbs before the descent (SAM) has moved the weights by them.
+    has its own turn (GANs); who climbs before the descent (SAM) has moved the weights by them; and a step that is left out since
+    its gradients are no numbers (GradScaler) is right to be.
 
     It looks on from one step to the next, now and then, and takes the steps in between for the same."""
 
@@ -63,7 +64,7 @@ class Accumulation:
         gradient, now = gradient_of(who)
         self.zeroed[id(who)] = (waited, now)
         is_another_batch = before is not None and (waited > before or not waited)
-        if is_another_batch and gradient is not None and now == weight and bool(gradient.any()):
+        if is_another_batch and gradient is not None and now == weight and gradient.any() and gradient.isfinite().all():
             self.thrown += 1
             self.place = self.place or oom.place(sys._getframe(1))
 
