@@ -89,6 +89,17 @@ class Talk(Case):
                 self.same(STEPS, **guard.env, **env)
                 self.assertEqual(guard.callers, says)
 
+    def test_ranks_that_fail(self):
+        """Each says its own error; who has started them does not speak of theirs as its own."""
+        for error, heard in (("ValueError", ["hello rank 1", "event error at=%s:2:<module>: ValueError: mine"]), ("ChildFailedError", [])):
+            with self.subTest(error), FakeGuard(self.folder) as guard:
+                text = f"import antifreeze; ChildFailedError = type('ChildFailedError', (Exception,), {{}})\nraise {error}('mine')\n"
+                self.assertEqual(self.play(text, **guard.env, RANK="1").returncode, 1)
+                heard = [line.replace("%s", self.folder + "/job.py") for line in heard]
+                if heard:
+                    guard.wait_for(heard[-1])
+                self.assertEqual(guard.lines, heard)
+
     def test_lines(self):
         """What the guard would take for nonsense is not sent: too long, control characters, a value that looks like an end."""
         with FakeGuard(self.folder) as guard:

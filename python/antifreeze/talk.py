@@ -1,9 +1,9 @@
 """What this process and the guard have to say to each other, over the control socket (docs/control-socket.md).
 
 Nothing is connected before the first step or the first event, and then by rank 0 alone: one voice a job. Other ranks only come
-to say that their memory ran out, and leave again. No thread is made for it: the clock calls poll() at its steps, which asks the
-kernel at most every 50 ms and never waits. After a fork the child is silent, and so are we when the guard goes away: whoever
-talks here need not care.
+to say that their memory ran out or which error ends them, and leave again. No thread is made for it: the clock calls poll() at
+its steps, which asks the kernel at most every 50 ms and never waits. After a fork the child is silent, and so are we when the
+guard goes away: whoever talks here need not care.
 """
 import atexit
 import os
@@ -16,7 +16,8 @@ LINE = 1023  # bytes of a packet
 KEPT = 32  # lines that wait when the guard does not read: it is frozen, or the machine is
 TRIES = 20  # to connect: the guard may have no time for us at once
 QUIETLY = 0x4000  # MSG_NOSIGNAL: a guard that is gone must not end a program that has SIGPIPE as the system has it
-HEARD = 2  # seconds that a rank which ran out of memory has for it
+LAST_WORDS = ("oom", "error")  # what each rank says for itself
+HEARD = 2  # seconds that it has for it
 LATER = object()  # what an offered function returns when it will save at a better moment, and call saved() or cannot() then
 
 due_ns = 0  # poll() has nothing to do before
@@ -36,8 +37,8 @@ def event(kind, sentence="", **keys):
         line = _event_line(kind, sentence, keys)
         if not is_held() or rank()[0] == 0:
             _say(line)
-        elif kind == "oom" or _ran_out:
-            _ran_out = True
+        elif kind in LAST_WORDS or _ran_out:
+            _ran_out = _ran_out or kind == "oom"
             # Memory may run out before the first step: then rank 0 has not said yet what all of them can.
             _call(HEARD, "hello rank 1 shrink" if "shrink" in _offers else "hello rank 1", line).close()
     except Exception:

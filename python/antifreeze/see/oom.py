@@ -275,13 +275,14 @@ def ended():
             return
         if pending is not None:
             told()
-        if isinstance(error, Exception) and not getattr(error, "_antifreeze_told", False):
+        if isinstance(error, Exception) and not getattr(error, "_antifreeze_told", False) and type(error).__name__ != LAUNCHERS:
             talk.event("error", f"{type(error).__name__}: {first_line(text_of(error))}"[:200].rstrip(": "), at=place_of(error) or "?")
             error._antifreeze_told = True  # at last: some are frozen
     except Exception:
         pass
 
 
+LAUNCHERS = "ChildFailedError"  # torchrun's and accelerate's: a rank has ended, which has a word of its own to say, or was killed
 LIBRARY = getattr(sys.modules.get("os"), "__file__", "/usr/lib/python3/os.py").rpartition("/")[0] + "/"
 COMPILED = (".pyx", ".pxd")  # Cython's, with the path that they were built from: mostly a library's
 NOT_OWN = ("<frozen", __file__.rpartition("/see/")[0] + "/", LIBRARY)
