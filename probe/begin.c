@@ -21,7 +21,7 @@ AFZ_EXPORT int dlclose(void *handle)
                 atomic_store(&real, next);
         }
         int r = next ? next(handle) : -1;
-        if (r == 0 && afz_book_seen() && !afz_is_sealed() && afz_module_closed())
+        if (r == 0 && afz_book_hoped() && !afz_is_sealed() && afz_module_closed())
                 afz_unwind_forget();
         return r;
 }
@@ -30,6 +30,7 @@ AFZ_EXPORT int dlclose(void *handle)
 
 static void forget_parent(struct afz_book *book)
 {
+        afz_step_new_book(book);
         afz_stack_new_book(book);
         afz_hooks_map_after_fork();
         afz_heap_forget();
@@ -56,30 +57,30 @@ static int is_called(void)
 }
 
 /* What others than the malloc behind us give out is not seen. */
-static void say_what_is_hidden(struct afz_book *book)
+static void say_what_is_hidden(void)
 {
         void *made = dlsym(RTLD_DEFAULT, "_Znwm"), *behind = dlsym(RTLD_NEXT, "malloc");
         struct afz_module module;
         if (behind)
                 afz_stack_add_allocator(behind);
         if (!is_called()) {
-                afz_book_say(book, "The program has a malloc of its own (built in, or loaded ahead "
-                                   "of the probe): only its mappings are seen.");
+                afz_say("The program has a malloc of its own (built in, or loaded ahead "
+                        "of the probe): only its mappings are seen.");
                 return;
         }
         afz_heap_start();
         if (made && behind && afz_module_find(NULL, (uint64_t)(uintptr_t)made, &module) == 0 &&
             (uintptr_t)behind >= module.base && (uintptr_t)behind < module.end)
-                afz_book_say(book, "The allocator behind malloc brings its own C++ new, which is "
-                                   "not seen.");
+                afz_say("The allocator behind malloc brings its own C++ new, which is "
+                        "not seen.");
 }
 
-static void may_read(struct afz_book *book)
+static void may_read(void)
 {
         uint64_t word = 0, copy = 0;
         if (afz_read_self((uint64_t)(uintptr_t)&word, &copy, sizeof copy) != sizeof copy)
-                afz_book_say(book, "The process may not read itself (process_vm_readv): stacks "
-                                   "are left out.");
+                afz_say("The process may not read itself (process_vm_readv): stacks "
+                        "are left out.");
 }
 
 __attribute__((constructor)) static void begin(void)
@@ -94,11 +95,10 @@ __attribute__((constructor)) static void begin(void)
         afz_sampler.inside++;
         afz_stack_start();
         afz_keeper_start(forget_parent);
-        struct afz_book *book = afz_book_seen();
-        if (book) {
-                may_read(book);
-                say_what_is_hidden(book);
-                (void)afz_py_start(book);
+        if (afz_book_hoped()) { /* what can only be done now is done, should it come later */
+                may_read();
+                say_what_is_hidden();
+                afz_py_start();
                 afz_hooks_python_start();
         }
         afz_sampler.inside--;

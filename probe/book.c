@@ -23,8 +23,16 @@ static uint64_t mix(uint64_t hash, uint64_t value)
         return hash ^ (hash >> 32);
 }
 
+/* What holds for the whole program. */
+static struct {
+        const char *sentence[4];
+        unsigned count;
+} said;
+
 void afz_book_prepare(struct afz_book *book)
 {
+        for (unsigned i = 0; i < said.count; i++)
+                afz_book_say(book, said.sentence[i]);
         memcpy(book->texts, "?\0\0", 4);
         atomic_store(&book->text, 4);
         for (enum afz_site_kind kind = AFZ_SITE_HEAP; kind < AFZ_SITE_KINDS; kind++)
@@ -39,6 +47,15 @@ void afz_book_say(struct afz_book *book, const char *sentence)
         if (have > 0)
                 book->why[have++] = ' ';
         memcpy(book->why + have, sentence, add + 1);
+}
+
+void afz_say(const char *sentence)
+{
+        struct afz_book *book = afz_book_seen();
+        if (said.count < sizeof said.sentence / sizeof said.sentence[0])
+                said.sentence[said.count++] = sentence;
+        if (book)
+                afz_book_say(book, sentence);
 }
 
 /* ---- sites ---- */

@@ -7,7 +7,8 @@
  *   hooks*.c   the functions that it stands in for; each passes on, and counts bytes down
  *   count.c    a block that is due, and its end
  *   sample.c   which allocation is looked at, and for how much it stands
- *   keeper.c   gets the book from the keeper, in each process its own
+ *   keeper.c   whose book it is: each process has its own
+ *   ask.c      gets it from the keeper
  *   book.c     sites, blocks and names in it
  *   module.c   what is loaded
  *   stack.c    where the program stands: native frames (unwind.c, cfi.c) and Python's (py.c)
@@ -58,15 +59,36 @@ struct afz_draw {
 struct afz_draw afz_sample_draw(struct afz_sampler *sampler, uint64_t size_bytes,
                                 uint64_t mean_bytes);
 
+/* ---- ask.c ---- */
+
+/* What the keeper gives: the book, and perhaps the room. */
+enum { AFZ_GIVEN_BOOK, AFZ_GIVEN_ROOM, AFZ_GIVEN };
+
+/* Where it is to be asked. 0: that may be. */
+int afz_ask_start(const char *path);
+
+/* Asks, or looks for the answer to a question that is open. How many descriptors came, 0: nothing
+ * is given; -EAGAIN: the question stays open; other errors: there is nobody. `waits`: up to 1 s,
+ * and less where others have just waited in vain. By one thread at a time. */
+int afz_ask(int waits, int ret[AFZ_GIVEN]);
+void afz_ask_forget(void); /* in the child: an open question is its parent's */
+int afz_ask_peer(void);    /* the process that was asked, as this one sees it; 0: not known */
+
 /* ---- keeper.c ---- */
 
 /* Once, before main(): asks for a book if there is a keeper. on_new is called with each book of
  * this process and its children, before it is seen. */
 void afz_keeper_start(void (*on_new)(struct afz_book *book));
 
-/* The book of this very process, or NULL: there is none, and none is to be had. Asks for one in
- * the child of a fork, once; *ret_new is set then. */
+/* The book of this very process, or NULL: there is none, or not yet. Asks for one in the child of a
+ * fork, and looks now and then for one that has not come in time; *ret_new is set with a new one.
+ */
 struct afz_book *afz_book_mine(int *ret_new);
+
+/* 1: there is a book, or one may still come. */
+int afz_book_hoped(void);
+/* 1: it was asked for, and has not come in time. */
+int afz_book_asked(void);
 
 /* The book if there is one, whosever it is (a child that was cloned without fork() may still have
  * its parent's): for the first look of free(). */
@@ -96,6 +118,7 @@ void afz_book_prepare(struct afz_book *book);
 
 /* Adds one sentence to what is not seen here. */
 void afz_book_say(struct afz_book *book, const char *sentence);
+void afz_say(const char *sentence); /* before main(): to this book and all that come */
 
 /* The site of a stack with a block of this size. Never fails: with little room, that of the stack
  * from the program's own innermost line on; without, the kind's site without a stack. */
@@ -156,6 +179,11 @@ void afz_stack_take(struct afz_book *book, enum afz_site_kind kind, struct afz_s
 
 /* Whether it runs Python, below whatever else. */
 int afz_stack_has_python(struct afz_book *book);
+
+/* ---- step.c ---- */
+
+/* Before it is seen: what this process has told before it had a book. */
+void afz_step_new_book(struct afz_book *book);
 
 /* ---- heap.c ---- */
 

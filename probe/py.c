@@ -174,33 +174,34 @@ static void write_version(struct afz_book *book, uint32_t hex)
         *to = '\0';
 }
 
-int afz_py_start(struct afz_book *book)
+void afz_py_start(void)
 {
+        struct afz_book *book = afz_book_seen();
         py.place.memory.read = read_checked;
         py.place.runtime = symbol("_PyRuntime");
         py.place.code_type = symbol("PyCode_Type");
         if (py.place.runtime == 0 || py.place.code_type == 0 ||
             afz_module_find(NULL, py.place.code_type, &py.module) < 0)
-                return 0;
+                return;
         uint32_t hex = version();
         if (hex >> 24 != 3 || take_layout(hex) < 0) {
-                afz_book_say(book, py.free_threaded
-                                           ? "This Python is free-threaded: its small objects and "
-                                             "its lines are not told."
-                                           : "This version or build of Python is not known: its "
-                                             "lines are not told.");
-                return 0;
+                afz_say(py.free_threaded
+                                ? "This Python is free-threaded: its small objects and its lines "
+                                  "are not told."
+                                : "This version or build of Python is not known: its lines are not "
+                                  "told.");
+                return;
         }
         measure();
         if (py.state_bytes > AFZ_PY_STATE_CAP || !sizes_agree()) {
-                afz_book_say(book, "This Python is laid out otherwise than its version says: its "
-                                   "lines are not told.");
-                return 0;
+                afz_say("This Python is laid out otherwise than its version says: its lines are "
+                        "not told.");
+                return;
         }
-        write_version(book, hex);
+        if (book)
+                write_version(book, hex);
         atomic_store(&py.generation, 1);
         atomic_store(&py.is_on, 1);
-        return 1;
 }
 
 int afz_py_is_free_threaded(void)

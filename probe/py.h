@@ -31,8 +31,8 @@ struct afz_py_walk {
         char file[256], function[96];
 };
 
-/* Once, before main(), with the book open. 1: there is a Python, and its stacks can be read. */
-int afz_py_start(struct afz_book *book);
+/* Once, before main(): whether there is a Python whose stacks can be read. */
+void afz_py_start(void);
 
 /* The program has a Python of a build whose objects must not be passed through by us. */
 int afz_py_is_free_threaded(void);

@@ -1,10 +1,11 @@
 /* A small keeper for tests: runs a command with the probe before it, hands out books, and prints
  * what is in them as JSON when the command has ended.
  *
- * usage: probe_keeper [-m MEAN_BYTES] [-s SEED] [-b hang|refuse|short|unsealed] [-p OTHER.so] [-r]
+ * usage: probe_keeper [-m MEAN_BYTES] [-s SEED] [-b HOW] [-p OTHER.so] [-r]
  *                     [-l LINE_BYTES] [-L good|blind|unsealed|short|old] PROBE.so SOCKET CMD...
  *
- * Its exit status is 0; how CMD ended is in "status". -b: a keeper that does not do as it should.
+ * Its exit status is 0; how CMD ended is in "status". -b: a keeper that does not do as it should:
+ * hang, refuse, short, unsealed; late, it answers nobody until the first has given up waiting.
  * -l: what all processes together may have touched, as the guard tells it (struct afz_room); -L:
  * how well it does: blind, it looks once and never again; old, the page is another version's. -p: a
  * library that is preloaded behind the probe. -r: for more processes than it has room for; all but
@@ -22,7 +23,7 @@
 
 #include "probe_hand.h"
 
-enum { BOOKS = 512 };
+enum { BOOKS = 512, LATE_NS = 1500000000 };
 
 static struct {
         struct afz_book *book[BOOKS];
@@ -50,17 +51,40 @@ static int make_book(uint32_t pid, const struct afz_book_wish *wish)
                 (void)!ftruncate(fd, 4096);
         if (strcmp(keeper.bad, "unsealed") != 0)
                 hand_seal(fd);
-        if (keeper.bad[0] == '\0') {
+        if (keeper.bad[0] == '\0' || strcmp(keeper.bad, "late") == 0) {
                 memcpy(keeper.program[place], wish->program, 63);
                 keeper.book[place] = b;
         }
         return fd;
 }
 
+static uint64_t boottime_ns(void)
+{
+        struct timespec t;
+        clock_gettime(CLOCK_BOOTTIME, &t);
+        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Somebody waits; whether he may be served. */
+static int is_time(void)
+{
+        static uint64_t first_ns;
+        if (strcmp(keeper.bad, "late") != 0)
+                return 1;
+        if (first_ns == 0)
+                first_ns = boottime_ns();
+        if (boottime_ns() >= first_ns + LATE_NS)
+                return 1;
+        (void)usleep(5000);
+        return 0;
+}
+
 static void serve(int listener)
 {
         struct afz_book_wish wish;
         uint32_t pid;
+        if (!is_time())
+                return;
         if (strcmp(keeper.bad, "hang") == 0) {
                 (void)accept4(listener, NULL, NULL, SOCK_CLOEXEC); /* and never answer */
                 return;
@@ -102,13 +126,6 @@ static void look(void)
 }
 
 /* ---- the room ---- */
-
-static uint64_t boottime_ns(void)
-{
-        struct timespec t;
-        clock_gettime(CLOCK_BOOTTIME, &t);
-        return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* What is there of a process, without files. */
 static uint64_t touched_by(uint32_t pid)

@@ -132,6 +132,25 @@ def test_python_lines():
             check(f"{what}: nothing is left in the runtime folder", not glob.glob(w.at("run/antifreeze/*.probe")))
 
 
+# Starts the job while the keeper of its books stands still, as on a machine that is all busy.
+STANDS_STILL = """
+import os, signal, sys
+from scenario import child_called
+keeper = child_called("afz-keeper", os.getppid())
+os.kill(keeper, signal.SIGSTOP)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:], str(keeper)])
+"""
+
+
+def test_keeper_is_late():
+    with Runs() as w:
+        job = w.program("import os, signal, sys\nos.kill(int(sys.argv[1]), signal.SIGCONT)\n" + KEEPS["a list"])
+        r = w.run(PYTHON, "-c", STANDS_STILL, job, options=["--budget", "150M", "--swap", "0"], PYTHONPATH=os.path.join(SOURCE, "tests"))
+        check("a late keeper: it is stopped", r.returncode == 75, r)
+        where = w.where()
+        check("the line is named all the same", (where.get("file"), where.get("line")) == (job, w.line), (where, r.stderr))
+
+
 def line_of(file, text):
     for i, line in enumerate(open(os.path.join(SOURCE, file))):
         if text in line:

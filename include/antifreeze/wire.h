@@ -27,7 +27,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define AFZ_BOOK_VERSION 4u
+#define AFZ_BOOK_VERSION 5u
 #define AFZ_BOOK_SOCKET  "ANTIFREEZE_PROBE" /* in the environment: the socket's path */
 
 enum {
@@ -162,11 +162,9 @@ enum afz_book_state {
 struct afz_book {
         /* By the keeper, before it is handed over. */
         uint64_t magic;
-        uint32_t pid;        /* as the keeper sees it */
-        uint32_t looker_pid; /* who may read this process's memory where Yama lets only ancestors
-                                do so, and all who descend from it. 0: nobody */
         uint64_t mean_bytes; /* between two samples */
         uint64_t seed;       /* of the samples, for tests; 0: from the clock */
+        uint32_t pid;        /* as the keeper sees it */
 
         /* By the probe. */
         _Atomic uint32_t state;
@@ -238,7 +236,9 @@ struct afz_promise {
 
 /* The first and only packet of the probe on the socket (SOCK_SEQPACKET); the answer is one byte
  * with the book's descriptor and, where there is one, the room's, or a hang-up: no book for this
- * process. The probe waits 1 s, and less where others have just waited in vain. */
+ * process. The probe waits for 1 s, and less where others have just waited in vain; then it goes on
+ * and takes what comes later. Where Yama lets only ancestors read a process's memory, it lets the
+ * process that made the socket do so, and all who descend from it. */
 struct afz_book_wish {
         uint64_t magic;
         uint32_t version;

@@ -121,8 +121,7 @@ static int hold(struct afz_keeping *k, int fd, pid_t pid, const char *program)
                         close(pidfd);
                 return -ENOMEM;
         }
-        /* Where a thread stands is read by the scout, a child of the guard's. */
-        const struct afz_hand hand = {pid, k->order->guard, k->mean_bytes, k->order->room_fd};
+        const struct afz_hand hand = {pid, k->mean_bytes, k->order->room_fd};
         int r = afz_hand_over(fd, &hand, &h->book, &h->memory_fd);
         if (r < 0) {
                 close(pidfd);

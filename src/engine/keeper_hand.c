@@ -35,7 +35,6 @@ static int make(const struct afz_hand *hand, struct afz_book **ret)
         book->magic = AFZ_BOOK_MAGIC;
         book->mean_bytes = hand->mean_bytes;
         book->pid = (uint32_t)hand->pid;
-        book->looker_pid = (uint32_t)hand->looker_pid;
         *ret = book;
         return fd;
 }

@@ -17,7 +17,7 @@ int afz_hand_accept(int listen_fd, pid_t *ret_pid, struct afz_book_wish *ret);
 
 /* What stands in a book from the beginning; see there. And what goes with it. */
 struct afz_hand {
-        pid_t pid, looker_pid;
+        pid_t pid;
         uint64_t mean_bytes;
         int room_fd; /* goes with it (keeper_room.h); 0 or less: none does */
 };

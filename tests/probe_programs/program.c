@@ -133,7 +133,7 @@ static void *crowd_thread(void *nth)
         unsigned seed = (unsigned)(uintptr_t)nth;
         void *slot[64] = {0};
         char *map = NULL;
-        (void)!nice(15); /* the keeper has 300 ms to answer who forks */
+        (void)!nice(15); /* a child that waits for the keeper waits for us */
         while (!stop) {
                 unsigned i = random_size(&seed, 1000) % 64, size = random_size(&seed, 40000);
                 switch (random_size(&seed, 64) % 8) {
@@ -468,6 +468,11 @@ int main(int argc, char **argv)
                 {"steps", steps},
                 {"pinned", pinned},
                 {"inert", inert},
+                {"late", late},
+                {"late_steps", late_steps},
+                {"late_closed", late_closed},
+                {"late_children", late_children},
+                {"late_threads", late_threads},
                 {"locked", locked},
                 {"filtered", filtered},
         };

@@ -21,6 +21,13 @@ int signals(void);
 int deep(void);
 int wild(void);
 
+/* program_late.c: programs whose book comes late. The same. */
+int late(void);
+int late_steps(void);
+int late_closed(void);
+int late_children(void);
+int late_threads(void);
+
 /* program_sealed.c: programs that lock themselves in. The same; 77: it cannot be done here. */
 int locked(void);
 int filtered(void);
