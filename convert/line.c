@@ -4,7 +4,6 @@
  * number. */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +11,7 @@
 #include "convert.h"
 #include "pack.h"
 #include "quantity.h"
+#include "room.h"
 
 enum {
         THREADS_MAX = 6, /* each holds a batch, and a loader leases up to AFZ_LEASES_MAX of them */
@@ -264,20 +264,14 @@ static enum afz_end run_threads(struct line *line, struct worker *worker, uint32
 
 /* ---- how many ---- */
 
-static uint32_t cores(void)
-{
-        cpu_set_t set;
-        int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-        return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (uint32_t)n;
-}
-
 /* As many as there are cores, while packing leaves the loader most of the budget and their batches
  * are a quarter of that. */
 static uint32_t packers_for(const struct afz_wish *wish, const struct afz_outcome *o,
                             struct worker worker[THREADS_MAX], uint64_t *ret_own_bytes)
 {
         uint64_t chunk = o->layout.chunk_samples * o->layout.sample_bytes, largest = 0, room = 0;
-        uint32_t count = 0, most = cores();
+        uint32_t count = 0, cores = afz_room_cores();
+        uint32_t most = cores < THREADS_MAX ? cores : THREADS_MAX;
         uint64_t own =
                 chunk + o->arrays * afz_array_index_bytes(&o->layout); /* the last chunk, indexes */
         for (uint32_t i = 0; i < o->arrays; i++) {

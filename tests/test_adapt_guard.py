@@ -7,6 +7,7 @@ What they are given in the environment, what becomes of what they tell, when the
 started again, and what is said of what is lost.
 """
 import concurrent.futures
+import functools
 import json
 import os
 import signal
@@ -83,6 +84,12 @@ class Run:
         return f"status {self.status}, did {self.did}\n{self.stdout[-400:]}\n{self.stderr[-1500:]}"
 
 
+def side_by_side(*runs):
+    """What each of them returns: they mostly wait."""
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return list(pool.map(lambda run: run(), runs))
+
+
 # ---- what it is given ----
 
 def test_environment():
@@ -136,10 +143,14 @@ def test_a_flood_of_events():
     r = Run("""
 hello()
 for i in range(2000): tell("event note n=%d: %s" % (i, "\\u00e4" * 450))
+for i in range(300): tell("event error at=/a/train.py:3:fit: ValueError: %d" % i)
 tell("status"); print(guard.recv(1024).split()[0])
 """)
-    marks = r.marks()
-    check("only so many are recorded", 64 <= len(marks) <= 64 + 30 and "status" in r.stdout, (len(marks), r))
+    errors = [text for _, text in r.marks() if text.startswith("at=")]
+    notes = [text for _, text in r.marks() if text.startswith("n=")]
+    check("only so many are recorded", 64 <= len(notes) <= 64 + 30 and "status" in r.stdout, (len(notes), r))
+    check("an error has room all the same", errors and errors[0].endswith("ValueError: 0"), r.marks()[-1:])
+    check("and only so many of them", 64 <= len(errors) <= 64 + 30, len(errors))
     check("and fewer said, each cut at a character", 1 <= len(r.said("note")) <= 30 and set(r.said("note")[0]) == {"\u00e4"}, r)
 
 
@@ -245,6 +256,56 @@ def test_not_again():
     check("not again: under protect", len(attempts(r)) == 1 and r.status == 1, r)
 
 
+# A megabyte of every step is kept. With arguments: every so many steps it saves there, and goes on from it.
+LEAK = """
+hello("shrink")
+print("attempt", attempt, lean(), flush=True)
+every, path = int((sys.argv[1:] or ["0"])[0]), sys.argv[2:]
+begin = int(open(path[0]).read()) if path and os.path.exists(path[0]) else 0
+for step in range(begin + 1, 401):
+    steps(1); grow(1); time.sleep(.03)
+    if every and step % every == 0:
+        open(path[0], "w").write(str(step)); tell("saved 0 " + path[0])
+print("done")
+"""
+
+
+def test_not_again_for_a_leak():
+    r = with_steps(LEAK)
+    check("a leak is not started again", attempts(r) == ["1 None"] and r.status == 75 and not r.did.get("restart"), r)
+    check("which is said", [w.split(" (")[0] for w in r.said("no-restart")] == ["not started again: it leaks"] and
+          "--restarts 3 starts it again all the same" in r.said("no-restart")[0], r)
+    with open(os.path.join(r.dir, "verdict.json"), encoding="utf-8") as f:
+        told = json.load(f)
+    check("and stands in the verdict", told["verdicts"][0]["id"].startswith("leak") and told["attempts"] == 1 and
+          any(line.startswith("not started again: it leaks") for v in told["verdicts"] for line in v["evidence"]), told["verdicts"])
+
+
+def test_again_with_a_leak():
+    """What it saved is kept, so that each attempt comes further; or somebody says how often."""
+    path = os.path.join(tempfile.mkdtemp(dir=world.state), "at")
+    saves, told, asks = side_by_side(lambda: with_steps(LEAK, argv=("40", path)), lambda: with_steps(LEAK, "--restarts", "1"),
+                                     lambda: with_steps(LEAK, "--checkpoint-cmd", "true"))
+    check("who saves comes to its end", len(attempts(saves)) in (3, 4) and saves.status == 0 and saves.stdout.endswith("done\n"), saves)
+    check("who is told how often is started so often", attempts(told) == ["1 None", "2 1"] and told.status == 75 and not told.said("no-restart"), told)
+    check("and who has a way of its own to save is started again", len(attempts(asks)) == 4 and not asks.said("no-restart"), asks)
+
+
+def test_not_again_for_what_never_fits():
+    """A data set that is asked for at once: steps of no size change it."""
+    asked = "hello('shrink')\n" + OOM.replace("gpu step=5 batch=64:", "host asked_bytes=4294967296 at=/x/load.py:7:main {}:").replace("attempt < 3", "1")
+    r = Run(asked.format("trains=0"))
+    check("before there is anything to train, it is not started again", attempts(r) == ["1 None"] and r.status == 1, r)
+    check("which is said", "asked for 4.0G at once (load.py:7)" in "".join(r.said("no-restart")), r)
+    r = Run(asked.format("trains=1"))
+    check("with an optimizer, it is tried once in smaller steps", attempts(r) == ["1 None", "2 1"] and r.status == 1, r)
+    check("which is said, too", "the same 4.0G (load.py:7)" in "".join(r.said("no-restart")), r)
+    less = asked.format("trains=1").replace("asked_bytes=4294967296", "asked_bytes=' + str((4 << 30) >> attempt) + '")
+    check("what gets smaller is tried on", len(attempts(Run(less))) == 4)
+    r = Run(asked.format("trains=0"), "--batch", "8", argv=("{batch}",))
+    check("{batch} may change what is asked for: once", len(attempts(r)) == 2 and "the same" in "".join(r.said("no-restart")), r)
+
+
 def test_again_if_it_takes_a_start():
     r = Run("hello('shrink')\ntell('event refuse what=split restart=1: the ranks cannot be split while they run')\n" + OOM)
     check("who can be made smaller from the start only", len(attempts(r)) == 3 and r.status == 0, r)
@@ -319,6 +380,23 @@ def test_same_plan_is_not_tried_twice():
     check("only what is another plan is tried", attempts(r) == ["None", "/dev/null"] and r.status == 75, r)
 
 
+def test_no_further():
+    """It goes on from step 10, and saves that again, or one more."""
+    code = """
+hello()
+print("attempt", flush=True)
+if attempt > 1: tell("event resume step=10")
+steps(12, 10 if attempt == 1 else %d); tell("saved 0 /dev/null")
+time.sleep(1.5); grow(400, 100)
+"""
+    same, more, none = side_by_side(lambda: with_steps(code % 0), lambda: with_steps(code % 1, "--restarts", "2"),
+                                    lambda: with_steps(code.replace("attempt > 1", "True").replace("10 if attempt == 1 else", "") % 0, policy="protect"))
+    check("who saves nothing further is not started again", same.stdout.count("attempt") == 2 and same.said("no-restart") ==
+          ["not started again: it went on after step 10, and nothing further is saved. It would end in the same way"], same)
+    check("who does is", more.stdout.count("attempt") == 3 and not more.said("no-restart"), more)
+    check("nothing is said where nobody would", none.status == 75 and not none.said("no-restart"), none)
+
+
 # ---- several that train together ----
 
 def test_one_of_several_is_lost():
@@ -327,8 +405,7 @@ def test_one_of_several_is_lost():
     runs = {"they wait": (lost + "time.sleep(60)",), "nobody knows": (lost + "time.sleep(18)", "--no-probe"),
             "they are begun anew": (lost + "time.sleep(8)\nhello('shrink')\ntime.sleep(11)",),
             "they save": (lost + "time.sleep(8)\ntell('saved 0 /dev/null')\ntime.sleep(11)",)}
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        runs = dict(zip(runs, pool.map(lambda one: Run(*one), runs.values())))
+    runs = dict(zip(runs, side_by_side(*(functools.partial(Run, *one) for one in runs.values()))))
     for name, r in runs.items():
         if name == "they wait":
             check("who waits is ended", r.status != 0 and len(r.said("kill")) >= 1, r)

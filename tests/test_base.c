@@ -457,6 +457,7 @@ static void test_json_strings(void **state)
                 {"a\"b\\c", "\"a\\\"b\\\\c\""},
                 {"\b\f\n\r\t", "\"\\b\\f\\n\\r\\t\""},
                 {"\x01\x1b\x7f", "\"\\u0001\\u001b\\u007f\""},
+                {"\xc2\x9b\xc2\xa0", "\"\\u009b\xc2\xa0\""}, /* a control of two bytes, and none */
                 {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\xa7",
                  "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\xa7\""},
                 {"\xff", "\"\xef\xbf\xbd\""},

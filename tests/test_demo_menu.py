@@ -93,6 +93,13 @@ def test_caught(world):
         check(f"{key!r} was stopped", terminal.close() in (0, 75), terminal.text[-500:])
 
 
+def test_good(world):
+    r = world.call(world.at("antifreeze"), "demo", "none")
+    check("a good run comes to its end, and is clean", r.returncode == 0 and "\nantifreeze: clean: " in r.stderr, r.stderr[-1500:])
+    accuracy = re.search(r"^done: 1250 steps, .*held-out accuracy ([\d.]+) %", r.stdout, re.M)
+    check("and has learnt, in two rounds", accuracy and float(accuracy[1]) > 95, r.stdout[-500:])
+
+
 def test_no_terminal(world):
     r = world.call(world.at("antifreeze"), "demo", "--time", "2s")
     check("without a terminal nothing is asked", r.returncode == 0 and "may use 0.25 of" in r.stderr and "leave" not in r.stderr, r)
@@ -101,7 +108,7 @@ def test_no_terminal(world):
 
 
 def main():
-    for test in test_leave, test_wrong, test_caught, test_no_terminal:
+    for test in test_leave, test_wrong, test_caught, test_good, test_no_terminal:
         with World() as world:
             shutil.copy(sys.argv[1], world.at("antifreeze"))
             test(world)

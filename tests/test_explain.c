@@ -293,6 +293,7 @@ static void test_json_comes_back(void **state)
                 known.outcome.verdict[0].to_ms = 4000000;
                 known.page.facts.storm = true;
                 memcpy(known.page.facts.saved, "\"saved\"\n\t\\ \x01", 13);
+                memcpy(known.page.facts.not_again, "it leaks", 9);
                 known.page.cpu_ns = known.duration_ns / 100000 * 123;
                 size_t n = json_of(&known, there);
                 assert_int_equal(afz_run_known_parse((struct afz_span){there, n}, &again), 0);

@@ -365,6 +365,31 @@ def test_attach():
     check("no such process: one line and 125", r.returncode == 125 and r.stderr.count("\n") == 1, r)
 
 
+# The guard is its parent, and locks its memory when the job runs.
+SHOWS_GUARD = """
+import os, re, time
+for _ in range(500):
+    status = open(f"/proc/{os.getppid()}/status").read()
+    kb = {name: int(value) for name, value in re.findall(r"^(Vm\\w+):\\s*(\\d+) kB", status, re.M)}
+    if kb["VmLck"]: break
+    time.sleep(.02)
+print(kb["VmLck"], kb["VmPeak"])
+"""
+MAY_LOCK_KB = 8192  # an ordinary user
+TO_SPARE_KB = 256  # for other versions of libc, and for what comes
+
+
+def test_guard_is_locked():
+    """All of it: who is paged out on a machine that pages saves nobody. The kernel counts its whole address space."""
+    for policy in "protect", "adapt":
+        r = Run(SHOWS_GUARD, "--policy", policy)
+        locked, all_kb = map(int, r.stdout.split())
+        if all_kb > 1 << 30:
+            return  # a sanitizer's shadow
+        check(f"{policy}: the guard is locked in memory", locked >= all_kb * .95, (locked, all_kb, r))
+        check(f"{policy}: and small enough for an ordinary user", all_kb <= MAY_LOCK_KB - TO_SPARE_KB, all_kb)
+
+
 def test_zz_nothing_left():
     world.run("true")  # collects what killed guards left
     world.nothing_left()

@@ -128,6 +128,7 @@ static void test_figures_are_told_as_evidence(void **state)
         strcpy(c.facts.largest.name, "python3");
         c.facts.slope_bytes_per_s = 100 << 20;
         strcpy(c.facts.saved, "it saved in 3 s");
+        strcpy(c.facts.not_again, "it leaks");
         c.facts.other.grown_bytes = 512 * MIB;
         strcpy(c.facts.other.name, "firefox");
         struct afz_outcome o = judge(&c);
@@ -136,6 +137,7 @@ static void test_figures_are_told_as_evidence(void **state)
         assert_true(has_evidence(v, "python3 (pid 4711) held most: 2.0G"));
         assert_true(has_evidence(v, "it grew by 100 MB/s at the end"));
         assert_true(has_evidence(v, "checkpoint: it saved in 3 s"));
+        assert_true(has_evidence(v, "not started again: it leaks"));
         assert_true(has_evidence(v, "outside of the job, firefox grew by 512M meanwhile"));
         c.facts.stop_cause = AFZ_CAUSE_NONE;
         c.facts.end = (struct afz_end){AFZ_END_EXIT, 1};

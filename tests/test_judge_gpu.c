@@ -148,6 +148,38 @@ static void test_vram(void **state)
         }
 }
 
+/* Who it was, where the driver's list has a number alone: a process of the job is known by it. */
+static void test_who_is_on_it(void **state)
+{
+        static const struct {
+                const char *on_gpu, *in_job, *ours, *theirs;
+        } rows[] = {
+                {"python3", NULL, "python3 (process ", "another program: python3 (process 777), "},
+                {"?", "trainer", "trainer (process ", "another program: process 777, "},
+                {"?", NULL, "process ", "another program: process 777, "},
+        };
+        struct vram jax = {.ours = {60.2, 60.2, 60.2, 60.2, 60.2}, .theirs = -1, .gtt_end = -1};
+        struct vram other = {.ours = {1, 5, 10, 15, 15}, .theirs = 64, .gtt_end = -1};
+        (void)state;
+        for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+                struct afz_flight f;
+                fly_vram(&f, &jax);
+                fly_named(&f, AFZ_KIND_GPU_PROC, OURS, rows[i].on_gpu, NULL, NULL);
+                if (rows[i].in_job)
+                        fly_named(&f, AFZ_KIND_PROC, OURS & UINT32_MAX, rows[i].in_job, NULL, NULL);
+                const struct afz_verdict *v = ask(afz_judge_gpu_preallocated, &f, jax.end);
+                assert_non_null(v);
+                assert_int_equal(strncmp(v->evidence[0], rows[i].ours, strlen(rows[i].ours)), 0);
+                afz_flight_done(&f);
+                fly_vram(&f, &other);
+                fly_named(&f, AFZ_KIND_GPU_PROC, THEIRS, rows[i].on_gpu, NULL, NULL);
+                check("who", "gpu-held-by-other",
+                      ask(afz_judge_gpu_held_by_other, &f, (struct afz_end){AFZ_END_EXIT, 1}),
+                      rows[i].theirs);
+                afz_flight_done(&f);
+        }
+}
+
 /* Full, then a large part given back at once, and it went on. */
 static void test_oom_survived(void **state)
 {
@@ -434,11 +466,11 @@ static void test_hostile(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_vram),           cmocka_unit_test(test_oom_survived),
-                cmocka_unit_test(test_driver),         cmocka_unit_test(test_driver_memory),
-                cmocka_unit_test(test_driver_worst),   cmocka_unit_test(test_heat),
-                cmocka_unit_test(test_heat_of_others), cmocka_unit_test(test_heat_thinned),
-                cmocka_unit_test(test_hostile),
+                cmocka_unit_test(test_vram),          cmocka_unit_test(test_who_is_on_it),
+                cmocka_unit_test(test_oom_survived),  cmocka_unit_test(test_driver),
+                cmocka_unit_test(test_driver_memory), cmocka_unit_test(test_driver_worst),
+                cmocka_unit_test(test_heat),          cmocka_unit_test(test_heat_of_others),
+                cmocka_unit_test(test_heat_thinned),  cmocka_unit_test(test_hostile),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,6 +111,9 @@ static void test_a_kill_by_counters_alone(void **state)
         for (size_t i = 0; i < AFZ_COUNT_OF(row); i++) {
                 fly_job();
                 counter(row[i].kind, row[i].id, row[i].metric, 7, 8);
+                if (row[i].kind == AFZ_KIND_VM)
+                        fly_point(&flight, AFZ_KIND_HOLD, 0, AFZ_HOLD_AVAILABLE, 59400,
+                                  FLY_MB(100));
                 struct afz_case c = ended(AFZ_END_SIGNAL, SIGKILL);
                 struct afz_outcome o = judge(&c);
                 assert_string_equal(o.verdict[0].id, "oom-killed");
@@ -121,6 +124,49 @@ static void test_a_kill_by_counters_alone(void **state)
                         assert_string_equal(judge(&c).verdict[0].id, "killed-externally");
                 afz_flight_done(&flight);
         }
+}
+
+/* The machine's counter also counts those at the limits of others; a cgroup that is not ours, those
+ * of others in it. */
+static void test_a_kill_of_somebody_else(void **state)
+{
+        (void)state;
+        fly_job();
+        counter(AFZ_KIND_VM, 0, AFZ_VM_OOM_KILLS, 7, 8);
+        struct afz_case c = ended(AFZ_END_SIGNAL, SIGKILL);
+        assert_string_equal(judge(&c).verdict[0].id, "killed-externally");
+        afz_flight_done(&flight);
+        fly_job();
+        counter(AFZ_KIND_CGROUP, 0, AFZ_CGROUP_OOM_KILLS, 7, 8);
+        c.facts.end.code = SIGTERM;
+        assert_string_equal(judge(&c).verdict[0].id, "oom-killed");
+        strcpy(flight.head.run, "k3x8"); /* in the cgroup of another run */
+        assert_string_equal(judge(&c).verdict[0].id, "killed-externally");
+}
+
+/* Whatever the kernel did at that time: we have ended it. */
+static void test_its_time_was_over(void **state)
+{
+        (void)state;
+        static const struct afz_end ends[] = {{AFZ_END_SIGNAL, SIGTERM},
+                                              {AFZ_END_SIGNAL, SIGKILL},
+                                              {AFZ_END_EXIT, 128 + SIGTERM}};
+        fly_job();
+        counter(AFZ_KIND_HOLD, 0, AFZ_HOLD_OOM_KILLS, 0, 1);
+        counter(AFZ_KIND_CGROUP, 2, AFZ_CGROUP_OOM_KILLS, 7, 8);
+        for (size_t i = 0; i < AFZ_COUNT_OF(ends); i++) {
+                struct afz_case c = ended(ends[i].how, ends[i].code);
+                c.facts.timed_out = true;
+                struct afz_outcome o = judge(&c);
+                assert_string_equal(o.verdict[0].id, "killed-externally");
+                assert_words(o.verdict[0].summary, "its time was over, as --time asks");
+                assert_int_equal(o.verdict[0].level, AFZ_LEVEL_OK);
+                c.facts.timed_out = false;
+                assert_string_equal(judge(&c).verdict[0].id, "oom-killed");
+        }
+        struct afz_case c = ended(AFZ_END_EXIT, 1); /* which ended in another way first */
+        c.facts.timed_out = true;
+        assert_string_equal(judge(&c).verdict[0].id, "oom-killed");
 }
 
 /* The counters are a second old when it ends: one that stood at the limit and was killed. */
@@ -338,6 +384,8 @@ int main(void)
                 TEST(test_killed_at_our_own_limit),
                 TEST(test_killed_by_the_one_that_is_full),
                 TEST(test_a_kill_by_counters_alone),
+                TEST(test_a_kill_of_somebody_else),
+                TEST(test_its_time_was_over),
                 TEST(test_a_kill_that_nobody_counted),
                 TEST(test_others_kills_are_not_ours),
                 TEST(test_a_worker_that_was_killed),

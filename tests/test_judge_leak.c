@@ -468,6 +468,40 @@ static void large_blocks_that_fill(void **state)
         }
 }
 
+/* What counts is what the line asked for, by whatever ways it was reached: six that hold two blocks
+ * each are a dozen. */
+static void a_line_of_many_stacks(void **state)
+{
+        static const struct {
+                unsigned stacks, blocks, verdicts;
+        } rows[] = {{6, 2, 1}, {6, 1, 0}, {1, 2, 0}};
+        struct fly_times t = fly_every(0, END_MS, 1000);
+        struct afz_case c = {
+                .flight = &flight,
+                .facts = {.end = {.how = AFZ_END_STOPPED}, .stop_cause = AFZ_CAUSE_BUDGET}};
+        (void)state;
+        for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
+                double mega_per_s = 38.0 / rows[i].stacks;
+                afz_flight_done(&flight);
+                afz_flight_init(&flight);
+                grows_with_pauses(8);
+                for (unsigned s = 0; s < rows[i].stacks; s++) {
+                        tell_site(&(struct site){.id = 11 + s,
+                                                 .name = "train.py:8",
+                                                 .where = "/home/me/train.py:8",
+                                                 .stack = TABLE,
+                                                 .mega = 1,
+                                                 .mega_per_s = mega_per_s,
+                                                 .memory = AFZ_MEMORY_HEAP});
+                        fly_flat(&flight, AFZ_KIND_SITE, 11 + s, AFZ_SITE_BLOCKS, t,
+                                 rows[i].blocks);
+                        fly_flat(&flight, AFZ_KIND_SITE, 11 + s, AFZ_SITE_TOTAL, t,
+                                 FLY_MB(mega_per_s * END_MS / 1000));
+                }
+                assert_int_equal(ask(afz_judge_leak, &c).verdicts, rows[i].verdicts);
+        }
+}
+
 /* The family explains what a leak explains, and one of it is said. */
 static void kinds_are_a_family(void **state)
 {
@@ -505,6 +539,7 @@ int main(void)
                 TEST(shared_without_lines),
                 TEST(shared_beside_holes),
                 TEST(large_blocks_that_fill),
+                TEST(a_line_of_many_stacks),
                 TEST(kinds_are_a_family),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static void lines_of_budgets(void **state)
                 {256, 0, 32, 16},
                 {1000, 0, 100, 25},
                 /* swap counts, but not its last eighth, nor the RAM that is kept for saving */
-                {1000, 248, 111, 27, 131},
+                {1000, 248, 100, 25, 131},
                 {1000, 8, 100, 25, 8}, /* too little to matter */
                 {10240, 0, 1024, 256},
                 {65536, 0, 2048, 256}, /* the most of both */
@@ -75,7 +75,7 @@ static void need_against_the_lines(void **state)
                 uint64_t need, away, counts; /* MiB */
         } rows[] = {
                 {500, 0, 617},    /* as far from 1117 as 500 is from 1000 */
-                {850, 0, 967},    /* at slow: below act, which is 1006 */
+                {850, 0, 967},    /* at slow: below act, which is 1017 */
                 {960, 200, 960},  /* pushed out in time: all of need */
                 {960, 20, 1057},  /* swap is slow, and RAM runs full */
                 {1000, 0, 1117},  /* at the kernel's limit is at hard */
@@ -92,6 +92,22 @@ static void need_against_the_lines(void **state)
                 struct afz_lines none = of(1000 * MIB, 0, 64 * GIB);
                 assert_true(afz_lines_need(&none, &pulse, &counts));
                 assert_int_equal(counts / MIB, rows[i].need);
+        }
+}
+
+/* However large its allowance: else it is asked to end as soon as it begins to use that. */
+static void held_at_slow_is_below_act(void **state)
+{
+        (void)state;
+        static const uint64_t swaps[] = {64, 248, 1000, 2048, 20000}; /* MiB, beside 1000 of RAM */
+        for (size_t i = 0; i < sizeof(swaps) / sizeof(swaps[0]); i++) {
+                struct afz_lines l = of(1000 * MIB, swaps[i] * MIB, 64 * GIB);
+                struct afz_pulse pulse = {.t_ns = 1};
+                uint64_t counts = 0;
+                afz_pulse_set(&pulse, AFZ_PULSE_NEED, l.slow_bytes);
+                afz_pulse_set(&pulse, AFZ_PULSE_SWAP, 0);
+                assert_true(afz_lines_need(&l, &pulse, &counts));
+                assert_true(counts < l.act_bytes);
         }
 }
 
@@ -204,6 +220,7 @@ int main(void)
                 cmocka_unit_test(lines_of_budgets),
                 cmocka_unit_test(lines_keep_their_order),
                 cmocka_unit_test(need_against_the_lines),
+                cmocka_unit_test(held_at_slow_is_below_act),
                 cmocka_unit_test(low_is_half_of_the_reserve),
                 cmocka_unit_test(default_budget),
                 cmocka_unit_test(budget_reckoned_anew),

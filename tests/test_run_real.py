@@ -125,6 +125,28 @@ def test_odd_places():
         check(f"{what}: why, and the way out", r.returncode == status and way in r.stderr and len(r.stderr.splitlines()) == 1, r)
 
 
+def test_names_from_path():
+    """What PATH leads to is told by its place: an environment that was moved has programs whose interpreter is gone."""
+    folders = [os.path.join(world.state, name) for name in ("first", "second")]
+    for folder in folders:
+        os.makedirs(os.path.join(folder, "a-folder"))
+    for name, mode, text in ("moved", 0o755, "#!/no/such/python\n"), ("no-program", 0o644, "print(1)\n"), ("good", 0o755, "#!/bin/sh\nexit 4\n"):
+        with open(os.path.join(folders[1], name), "w") as file:
+            file.write(text)
+        os.chmod(file.name, mode)
+    there = environment(PATH=":".join([*folders, os.environ["PATH"]]))
+    for name, status, place, way in (("moved", 127, folders[1], "No such file or directory: the interpreter that its first line names"),
+                                     ("no-program", 126, folders[1], "chmod +x"), ("a-folder", 126, folders[0], "it is a folder")):
+        r = run(name, env=there)
+        check(f"{name}: why, and where", r.returncode == status and way in r.stderr and f"{place}/{name}: " in r.stderr and
+              len(r.stderr.splitlines()) == 1, r)
+    check("one that can be run is", run("good", env=there).returncode == 4)
+    r = run("moved", env=environment(PATH=folders[0]))
+    check("no folder of PATH has it", r.returncode == 127 and "moved: command not found; it is in no folder of PATH" in r.stderr, r)
+    r = run("./moved", env=there, cwd=folders[1])
+    check("one that is named with its folder is not searched for", r.returncode == 127 and ": ./moved: No such file" in r.stderr, r)
+
+
 def test_words():
     """Ours and the job's go to the same place, often at the same time: whole lines, each."""
     r = plain("sh", "-c", 'for i in 1 2 3 4 5 6 7 8; do "$@" & done; wait', "sh", *command("sh", "-c", "echo x >&2"))

@@ -14,7 +14,7 @@ import stat
 import subprocess
 import sys
 
-from scenario import Checks, World
+from scenario import PYTHON, Checks, World
 
 ANTIFREEZE, FAKE_RUN = map(os.path.abspath, sys.argv[1:3])
 ALL = Checks(deadline=60)
@@ -121,6 +121,27 @@ def test_paste():
         check("no secrets", not any(word in line for line in lines for word in ("hunter2", "/home/me", "train.py")), lines)
         one_line("--paste and --json", w.why("--paste", "--json"), "exclude")
         one_line("--verbose and --json", w.why("--verbose", "--json"), "exclude")
+
+
+SECRETS = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz0123456789", "hunter2", "/home/me/secret", "patient 4711"
+
+
+def test_paste_of_an_error():
+    """What an error says is nobody's business: a key, a row of the data, a folder. Its kind and its line are told."""
+    said = {"one line": "bad token {0} for {1}, see {2}/keys.json", "an \", at\" of its own": "{3}, at {2}/x.py:9, at {1}",
+            "colons": "KEY={1}: {0}: {3}", "lines": "{3}\\n{2}\\n{1}", "a path alone": "{2}"}
+    for what, words in said.items():
+        with Runs() as w:
+            with open(w.at("train.py"), "w") as file:
+                file.write(f'class Bad(ValueError): pass\ndef load():\n    raise Bad("{words.format(*SECRETS)}")\nload()\n')
+            w.call(ANTIFREEZE, "run", "--", PYTHON, w.at("train.py"))
+            full, paste = w.why("--verbose").stdout, w.why("--paste").stdout
+            if "that nobody caught" not in full:
+                print("# no agent: what errors say is not heard")
+                return
+            check(f"{what}: why tells it", any(secret in full for secret in SECRETS), full)
+            check(f"{what}: --paste does not", not any(secret in paste for secret in (*SECRETS, "secret", "keys.json", w.dir)), paste)
+            check(f"{what}: but its kind and its line", "that nobody caught: Bad, at train.py:3 in load()" in paste, paste)
 
 
 def test_explain():
@@ -257,6 +278,29 @@ def test_killed_anywhere():
         check("no half-written file is taken for a verdict", {"verdict.json", "verdict.txt"} <= left, left)
 
 
+def test_a_folder_of_somebody():
+    """What --json prints is one line of JSON and harmless at a terminal, whoever wrote it."""
+    with Runs() as w:
+        w.call(ANTIFREEZE, "run", "--run-dir", "mine", "--", "true")
+        own = open(w.at("mine/verdict.json")).read()
+        check("our own is told as it is", w.why("--json", "mine").stdout == own, w.why("--json", "mine"))
+
+        def told(what, text, status=0):
+            with open(w.at("mine/verdict.json"), "w", encoding="utf-8") as file:
+                file.write(text)
+            r = w.why("--json", "mine")
+            controls = [c for c in r.stdout.removesuffix("\n") if ord(c) < 32 or 127 <= ord(c) < 160]
+            check(f"{what}: no control characters", not controls and r.returncode == status, r)
+            check(f"{what}: all of it or nothing", json.loads(r.stdout) == json.loads(text) if status == 0 else r.stdout == "", r)
+
+        for name, schema in ("another version", 2), ("this version", 1):
+            told(f"{name}, indented", json.dumps({**json.loads(own), "schema": schema}, indent="\t"))
+            more = {**json.loads(own), "schema": schema, "cmd": "a\x1b[31m\x7f\x9b31m\u00e9\u20ac\U0001f600"}
+            told(f"{name}, with controls", json.dumps(more, ensure_ascii=False))
+            told(f"{name}, raw ones", own.replace('"schema":1', f'"schema":{schema},"x":"\x1b[31m"'), 2)
+            told(f"{name}, more after it", own.replace('"schema":1', f'"schema":{schema}') + "\x1b[31m", 2)
+
+
 def test_run_dir():
     with Runs() as w:
         mine = w.at("mine")
@@ -332,7 +376,7 @@ def test_only_recording():
         one_line("no recording at all", w.why("only"), "only is neither a run's folder nor a recording")
 
 
-for test in (test_no_runs, test_ended, test_paste, test_explain, test_end_of_run, test_demo_time, test_watch_run, test_live, test_lost, test_killed_anywhere, test_run_dir, test_no_state_folder,
+for test in (test_no_runs, test_ended, test_paste, test_paste_of_an_error, test_explain, test_end_of_run, test_demo_time, test_watch_run, test_live, test_lost, test_killed_anywhere, test_a_folder_of_somebody, test_run_dir, test_no_state_folder,
              test_only_recording):
     test()
 ALL.finish()

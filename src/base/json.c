@@ -51,6 +51,8 @@ static void put_string(struct afz_out *out, const char *text)
                         afz_out_str(out, "\xef\xbf\xbd");
                 } else if (c < 0x20 || c == 0x7f || c == '"' || c == '\\') {
                         put_escaped(out, c);
+                } else if (c == 0xc2 && (unsigned char)text[1] < 0xa0) { /* controls, too */
+                        afz_out_fmt(out, "\\u%04x", (unsigned)(unsigned char)text[1]);
                 } else {
                         afz_out_bytes(out, text, n);
                 }

@@ -4,13 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Key 0: empty. What belongs to 0 itself has a place of its own: a flag in each slot would make it
+ * half as large again, and the guard locks its maps in memory. */
 struct slot {
         uint64_t key, value;
-        bool used;
 };
 
 struct afz_map {
         size_t mask, max, count;
+        bool has_zero;
+        uint64_t zero_value;
         struct slot slot[];
 };
 
@@ -43,7 +46,7 @@ void afz_map_free(struct afz_map *map)
 static size_t find(const struct afz_map *map, uint64_t key)
 {
         size_t i = home(map, key);
-        while (map->slot[i].used && map->slot[i].key != key)
+        while (map->slot[i].key != 0 && map->slot[i].key != key)
                 i = (i + 1) & map->mask;
         return i;
 }
@@ -51,38 +54,50 @@ static size_t find(const struct afz_map *map, uint64_t key)
 int afz_map_put(struct afz_map *map, uint64_t key, uint64_t value)
 {
         size_t i = find(map, key);
-        if (!map->slot[i].used) {
-                if (map->count == map->max)
-                        return -ENOSPC;
-                map->count++;
+        bool is_new = key == 0 ? !map->has_zero : map->slot[i].key == 0;
+        if (is_new && map->count == map->max)
+                return -ENOSPC;
+        map->count += is_new;
+        if (key == 0) {
+                map->has_zero = true;
+                map->zero_value = value;
+        } else {
+                map->slot[i] = (struct slot){key, value};
         }
-        map->slot[i] = (struct slot){key, value, true};
         return 0;
 }
 
 bool afz_map_get(const struct afz_map *map, uint64_t key, uint64_t *ret)
 {
         size_t i = find(map, key);
-        if (!map->slot[i].used)
+        if (key == 0 ? !map->has_zero : map->slot[i].key == 0)
                 return false;
-        *ret = map->slot[i].value;
+        *ret = key == 0 ? map->zero_value : map->slot[i].value;
         return true;
 }
 
-bool afz_map_remove(struct afz_map *map, uint64_t key)
+/* Moves back every entry of the run that could no longer be reached across the hole. */
+static void close_gap(struct afz_map *map, size_t hole)
 {
-        size_t hole = find(map, key);
-        if (!map->slot[hole].used)
-                return false;
-        /* Move back every entry of the run that could no longer be reached across the hole. */
-        for (size_t i = (hole + 1) & map->mask; map->slot[i].used; i = (i + 1) & map->mask) {
+        for (size_t i = (hole + 1) & map->mask; map->slot[i].key != 0; i = (i + 1) & map->mask) {
                 size_t want = home(map, map->slot[i].key);
                 if (((i - want) & map->mask) >= ((i - hole) & map->mask)) {
                         map->slot[hole] = map->slot[i];
                         hole = i;
                 }
         }
-        map->slot[hole].used = false;
+        map->slot[hole].key = 0;
+}
+
+bool afz_map_remove(struct afz_map *map, uint64_t key)
+{
+        size_t i = find(map, key);
+        if (key == 0 ? !map->has_zero : map->slot[i].key == 0)
+                return false;
+        if (key == 0)
+                map->has_zero = false;
+        else
+                close_gap(map, i);
         map->count--;
         return true;
 }
@@ -90,6 +105,7 @@ bool afz_map_remove(struct afz_map *map, uint64_t key)
 void afz_map_clear(struct afz_map *map)
 {
         memset(map->slot, 0, (map->mask + 1) * sizeof map->slot[0]);
+        map->has_zero = false;
         map->count = 0;
 }
 

@@ -28,7 +28,6 @@ struct options {
         bool list;
 };
 
-/* What `demo none` is: nothing goes wrong. */
 #define NO_PITFALL "none"
 
 struct pitfall {
@@ -53,6 +52,11 @@ static const struct pitfall pitfalls[] = {
         {"spin", "--spin", NULL},                               /* a hang is one after 60 s */
         {"deadlock", "--deadlock", NULL},
 };
+
+/* Nothing goes wrong. After two rounds of the data 98 % of the digits are known, and a machine that
+ * is busy with other things has come to their end before --time is over, too: it has to end as
+ * clean. */
+static const struct pitfall good_run = {NO_PITFALL, "--epochs=2", NULL};
 
 static const char *const choices[] = {
         "retain-history",
@@ -148,10 +152,9 @@ static void find_self(char *ret, size_t cap)
 static int run_guarded(const struct options *opt, uint64_t time_ns, const struct pitfall *pitfall)
 {
         char self[1024], flag[64], probe[1024], trainer[] = AFZ_TRAINER_NAME;
-        char *argv[] = {self, trainer, NULL, NULL};
+        char *argv[] = {self, trainer, flag, NULL};
         find_self(self, sizeof self);
-        if (pitfall && afz_path(flag, sizeof flag, "%s", pitfall->flag) > 0)
-                argv[2] = flag;
+        (void)afz_path(flag, sizeof flag, "%s", pitfall->flag);
         bool has_probe = afz_find_probe(probe, sizeof probe) == 0 ||
                          afz_probe_from_inside(probe, sizeof probe) == 0;
         struct afz_guard_order order = {
@@ -195,7 +198,7 @@ static int run_demo(const struct afz_invocation *inv)
         bool brief = asks && pitfall && pitfall->line && !afz_invocation_given(inv, "time");
         afz_say("training a 784-1024-10 network on digits it draws itself%s%s",
                 pitfall ? ", with the pitfall " : "", pitfall ? name : "");
-        return run_guarded(opt, brief ? MENU_TIME_NS : opt->time_ns, pitfall);
+        return run_guarded(opt, brief ? MENU_TIME_NS : opt->time_ns, pitfall ? pitfall : &good_run);
 }
 
 static const struct afz_option rows[] = {

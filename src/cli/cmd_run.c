@@ -184,8 +184,9 @@ static int plan_restarts(const struct afz_invocation *inv, struct afz_guard_orde
                 return afz_fail(AFZ_EXIT_OWN,
                                 "run: --restarts needs {batch} in the command and --batch N, or "
                                 "--policy adapt: the same plan would end in the same way");
-        order->restarts = adapt && !afz_invocation_given(inv, "restarts") ? ADAPT_RESTARTS
-                                                                          : (unsigned)opt->restarts;
+        order->restarts_given = afz_invocation_given(inv, "restarts");
+        order->restarts =
+                adapt && !order->restarts_given ? ADAPT_RESTARTS : (unsigned)opt->restarts;
         order->batch = opt->batch;
         return 0;
 }
@@ -252,7 +253,9 @@ static const struct afz_option rows[] = {
          .help = "Start a job that ended for want of memory again, at most N times, each time with "
                  "half the batch and twice the accumulation. With --policy adapt also one without "
                  "{batch}: in smaller steps where the agent can make them, and from its last "
-                 "checkpoint where it has told of one."},
+                 "checkpoint where it has told of one. Without this option it is not started "
+                 "again where that is known to be in vain: a leak of which nothing is saved, "
+                 "a model or data that do not fit."},
         {.name = "batch",
          .arg = "N",
          .type = AFZ_OPTION_U64,

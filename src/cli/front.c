@@ -47,10 +47,7 @@ static void notify(const struct front *f, const char *text)
 static void tell_verdict(struct front *f)
 {
         char text[512];
-        struct afz_front_end end = {.style = f->style,
-                                    .run = &f->run,
-                                    .verdict = &f->verdict,
-                                    .time_over = f->asked_to_end};
+        struct afz_front_end end = {.style = f->style, .run = &f->run, .verdict = &f->verdict};
         afz_front_explain(&end, text, sizeof text);
         if (f->verdict.urgent)
                 notify(f, text);
@@ -170,7 +167,7 @@ static int timed(struct front *f)
         const struct afz_run_page *page = f->run.page;
         uint64_t now = now_ns(), next = UINT64_MAX;
         if (f->end_ns != 0 && now >= f->end_ns) {
-                struct afz_front_word word = {.sig = SIGTERM};
+                struct afz_front_word word = {.sig = SIGTERM, .timed_out = true};
                 if (f->asked_to_end)
                         word.sig = SIGKILL;
                 else

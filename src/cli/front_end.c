@@ -11,28 +11,6 @@
  * the disk a second time. */
 #define WORTH_WRITING_NS AFZ_NS_PER_S
 
-/* How it ended by our own clock is no finding: it is what was asked for. What else was found about
- * it stays, and comes first. */
-static void tell_time_over(struct afz_outcome *outcome)
-{
-        static const char *const ends[] = {"exception", "killed-externally"};
-        unsigned left = 0;
-        for (unsigned i = 0; i < outcome->verdicts; i++) {
-                bool is_end = false;
-                for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++)
-                        is_end |= strcmp(outcome->verdict[i].id, ends[e]) == 0;
-                if (!is_end)
-                        outcome->verdict[left++] = outcome->verdict[i];
-        }
-        if (left == outcome->verdicts)
-                return; /* it ended in another way first */
-        outcome->verdicts = left;
-        struct afz_verdict *v = afz_outcome_add(outcome, "killed-externally", AFZ_LEVEL_OK, 1);
-        if (v)
-                snprintf(v->summary, sizeof v->summary,
-                         "it was ended when its time was over, as --time asks");
-}
-
 static bool is_worth_writing(const struct afz_outcome *guard, const struct afz_run_known *known)
 {
         const struct afz_outcome *now = &known->outcome;
@@ -53,8 +31,6 @@ static bool look_into(const struct afz_front_end *end, struct afz_run_known *ret
         *ret = (struct afz_run_known){
                 .page = *run->page, .outcome = state.outcome, .duration_ns = state.duration_ns};
         (void)afz_explain_known(ret, run->dir_fd, NULL, NULL);
-        if (end->time_over)
-                tell_time_over(&ret->outcome);
         if (is_worth_writing(&state.outcome, ret))
                 (void)afz_run_write(run, &ret->outcome);
         return ret->outcome.verdicts > 0;

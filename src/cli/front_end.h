@@ -8,7 +8,6 @@ struct afz_front_end {
         const struct afz_front_style *style;
         struct afz_run *run;
         const struct afz_word *verdict; /* the guard's own */
-        bool time_over;                 /* we asked it to end (--time) */
 };
 
 /* The guard has recorded the end, and the recording is closed: reads it, records and says why it

@@ -20,13 +20,16 @@ static void put_part(FILE *out, const char *name, const struct afz_part *part)
 /* All but libdw are the loader's. */
 static void put_codecs(FILE *out)
 {
+        const char *comma = "";
         fputs("codecs  ", out);
         for (size_t i = 0; i < afz_feature_count; i++) {
                 const struct afz_feature *f = &afz_feature_table[i];
-                if (strcmp(f->name, "libdw") != 0)
-                        fprintf(out, " %s %s%s", f->name, *f->version ? f->version : "left out",
-                                i + 1 < afz_feature_count ? "," : "\n");
+                if (strcmp(f->name, "libdw") == 0)
+                        continue;
+                fprintf(out, "%s %s %s", comma, f->name, *f->version ? f->version : "left out");
+                comma = ",";
         }
+        fputc('\n', out);
 }
 
 static void put_libdw(FILE *out)

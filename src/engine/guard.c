@@ -262,6 +262,8 @@ static bool hold_job(struct afz_guard *g)
         afz_guard_record(g);
         bool ours = g->stop_asked || g->agent.gave_up || afz_guard_kernel_killed(g);
         bool gone = wait_until_gone(g, ours ? wait_for.gone_ns : wait_for.settle_ns, ours);
+        if (gone)
+                g->gone_ns = afz_guard_now(g);
         if (ours && gone)
                 sweep_shm(g);
         return !gone;

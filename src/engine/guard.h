@@ -36,6 +36,7 @@ struct afz_guard_order {
         uint64_t ram_total_bytes;
         uint64_t grace_ns;
         unsigned restarts;
+        bool restarts_given;        /* somebody asked for so many: whether they help is theirs */
         uint64_t batch;             /* 0: CMD has no {batch} */
         int checkpoint_signal;      /* 0: none */
         const char *checkpoint_cmd; /* NULL: none */
@@ -76,8 +77,9 @@ struct afz_word {
 
 /* From front to guard. */
 struct afz_front_word {
-        int sig;     /* somebody sent the front this signal; 0: none */
-        bool detach; /* attach: let the job go, and end */
+        int sig;        /* somebody sent the front this signal; 0: none */
+        bool timed_out; /* nobody did: its time is over */
+        bool detach;    /* attach: let the job go, and end */
 };
 
 /* The guard's whole life, in a process of its own: returns its exit status. `fd` is its end of the

@@ -164,16 +164,19 @@ static const struct {
         .burst = 64,
 };
 
-/* An agent that goes wrong must not fill the disk: whether one more may be kept. */
-static bool has_room(struct afz_guard_agent *a, uint64_t now_ns)
+/* An agent that goes wrong must not fill the disk: whether one more may be kept. An error is the
+ * last word of a process, and what the end is explained by: whatever else was told leaves it room.
+ */
+static bool has_room(struct afz_guard_agent *a, enum afz_agent_event event, uint64_t now_ns)
 {
+        uint64_t *spent_ns = event == AFZ_AGENT_ERROR ? &a->spent_for_errors_ns : &a->spent_ns;
         uint64_t full_ns = rule.burst * rule.record_ns;
         uint64_t from_ns = now_ns > full_ns ? now_ns - full_ns : 0;
-        if (a->spent_ns < from_ns)
-                a->spent_ns = from_ns;
-        if (a->spent_ns + rule.record_ns > now_ns)
+        if (*spent_ns < from_ns)
+                *spent_ns = from_ns;
+        if (*spent_ns + rule.record_ns > now_ns)
                 return false;
-        a->spent_ns += rule.record_ns;
+        *spent_ns += rule.record_ns;
         return true;
 }
 
@@ -194,7 +197,7 @@ void afz_guard_agent_event(void *ctx, enum afz_agent_event event, const char *te
         uint64_t now = afz_guard_now(g);
         note_alive(a, now);
         note_event(a, event, afz_span_str(text), now);
-        if (!has_room(a, now))
+        if (!has_room(a, event, now))
                 return;
         afz_guard_record_agent(g, event, text);
         /* Every epoch has a feed, and an error is printed by Python: a judge says what matters. */

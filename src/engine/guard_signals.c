@@ -127,6 +127,7 @@ void afz_guard_front_turn(struct afz_guard *g)
                         g->detach = true;
                 else if (word.sig > 0 && word.sig < AFZ_GUARD_SIGNALS) {
                         note_unwanted(g, word.sig);
+                        g->timed_out |= word.timed_out;
                         g->forward_ns[word.sig] = afz_guard_now(g) + GROUP_NS;
                 }
         }

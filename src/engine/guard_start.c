@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -245,18 +246,32 @@ void afz_guard_let_go_of_stdio(void)
                 close(fd);
 }
 
-/* What else is to be said of a program that cannot be run. */
-static const char *exec_advice(const char *name, int err)
+/* The first of that name in a folder of PATH: the one that exec has tried. False: there is none. */
+static bool find_in_path(const char *name, char *buf, size_t cap)
+{
+        const char *path = getenv("PATH");
+        struct stat st;
+        for (path = path ? path : "/bin:/usr/bin"; path; path = strchr(path, ':')) {
+                path += *path == ':';
+                int n = (int)strcspn(path, ":");
+                int len = snprintf(buf, cap, "%.*s%s%s", n, path, n > 0 ? "/" : "./", name);
+                if (len > 0 && (size_t)len < cap && stat(buf, &st) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* What else is to be said of a program that is there and cannot be run. */
+static const char *exec_advice(const char *file, int err)
 {
         struct stat st;
-        bool there = strchr(name, '/') && stat(name, &st) == 0; /* else PATH was searched */
-        if (err == -ENOENT && !strchr(name, '/'))
-                return "; it is in no folder of PATH (is the virtual environment active?)";
-        if (err == -ENOENT && there)
+        if (stat(file, &st) < 0)
+                return "";
+        if (err == -ENOENT)
                 return ": the interpreter that its first line names is not there";
-        if (err == -EACCES && there && S_ISDIR(st.st_mode))
+        if (err == -EACCES && S_ISDIR(st.st_mode))
                 return ": it is a folder";
-        if (err == -EACCES && there && !(st.st_mode & 0111))
+        if (err == -EACCES && !(st.st_mode & 0111))
                 return "; chmod +x makes it a program, or put its interpreter in front (python "
                        "...)";
         return "";
@@ -265,10 +280,18 @@ static const char *exec_advice(const char *name, int err)
 static int fail_exec(struct afz_guard *g, int err)
 {
         const char *name = g->order->argv[0];
-        bool missing = err == -ENOENT;
-        afz_guard_fail(g, missing ? 127 : 126, "%s: %s%s", name,
-                       missing && !strchr(name, '/') ? "command not found" : strerror(-err),
-                       exec_advice(name, err));
+        char found[AFZ_RUN_PATH_CAP];
+        bool searched = !strchr(name, '/');
+        if (searched && find_in_path(name, found, sizeof found))
+                name = found;
+        if (searched && name != found && err == -ENOENT)
+                afz_guard_fail(g, 127,
+                               "%s: command not found; it is in no folder of PATH (is the virtual "
+                               "environment active?)",
+                               name);
+        else
+                afz_guard_fail(g, err == -ENOENT ? 127 : 126, "%s: %s%s", name, strerror(-err),
+                               exec_advice(name, err));
         return err;
 }
 

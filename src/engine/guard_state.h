@@ -13,12 +13,14 @@
  *   guard_agent.c    the agent in the job: what it is given, and what it tells of
  *   guard_record.c   what of it goes into the recording
  *   guard_restart.c  whether there is another attempt
+ *   guard_hindsight.c  what the judges say of the last one
  *   guard_words.c    sentences for people, verdicts for the record
  */
 #include "checkpoint.h"
 #include "control.h"
 #include "env.h"
 #include "guard.h"
+#include "hindsight.h"
 #include "hold_tier.h"
 #include "host_pulse.h"
 #include "keeper.h"
@@ -66,7 +68,8 @@ struct afz_guard_agent {
         uint64_t lost_step; /* which one they were at then */
         bool gave_up;       /* on those that were left: they waited for it */
         uint64_t said_ns[AFZ_AGENT_EVENTS]; /* when one of the kind was last said; 0: never */
-        uint64_t spent_ns; /* recording events is paid for with the time up to here */
+        /* Recording events is paid for with the time up to here; errors have their own. */
+        uint64_t spent_ns, spent_for_errors_ns;
         bool told_unsaved;
 };
 
@@ -86,6 +89,8 @@ struct afz_guard {
 
         /* The present attempt. */
         struct afz_restart_plan plan;
+        struct afz_hindsight hindsight; /* of the attempt before; zeros: none, or not known */
+        char not_again[128];            /* why there is no other after this one; "": as ever */
         char id[AFZ_RUN_ID_CAP +
                 8]; /* of the hold: the run's, and the attempt from the second on */
         struct afz_spawn spawn;
@@ -119,6 +124,7 @@ struct afz_guard {
         uint64_t calm_ns;         /* since when it is calm though it was asked to end; 0: not */
         uint64_t stop_ns;         /* when the ladder first killed or asked to end; 0: never */
         uint64_t stop_need_bytes; /* the need then */
+        uint64_t gone_ns;         /* when nothing of it was left; 0: something is */
         enum afz_cause stop_cause;
         bool stop_storm;
         uint64_t park_ns, park_need, park_stall_ns; /* the window in which it may be parked */
@@ -140,6 +146,7 @@ struct afz_guard {
         uint64_t group_ns[AFZ_GUARD_SIGNALS];
         uint64_t forward_ns[AFZ_GUARD_SIGNALS]; /* not before this time; 0: none waits */
         uint64_t unwanted_ns;                   /* when somebody last wanted CMD to end; 0: never */
+        bool timed_out;                         /* as its time was over */
 
         /* What of this is in the recording. */
         struct {
@@ -214,6 +221,10 @@ void afz_guard_say_lost(struct afz_guard *g);    /* after it was stopped; where 
 bool afz_guard_again(struct afz_guard *g, bool left);
 void afz_guard_afresh(struct afz_guard *g); /* nothing of the attempt before is known */
 
+/* guard_hindsight.c: after the end of an attempt. Waits for it, some seconds at most. False:
+ * nothing is known. */
+bool afz_guard_hindsight(struct afz_guard *g, struct afz_hindsight *ret);
+
 /* guard_record.c: none of these waits, or fails */
 void afz_guard_record_open(struct afz_guard *g); /* before anything else is forked */
 void afz_guard_record(struct afz_guard *g);      /* the last look, if it is time, or news */
@@ -235,6 +246,7 @@ void afz_guard_say(struct afz_guard *g, const char *event, bool urgent, const ch
 void afz_guard_fail(struct afz_guard *g, int code, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 void afz_guard_say_started(struct afz_guard *g, const char *lacking);
+void afz_guard_say_escape(struct afz_guard *g, const char *name); /* "docker run" */
 void afz_guard_say_survivor(struct afz_guard *g, bool ends);
 void afz_guard_say_swept(struct afz_guard *g);
 void afz_guard_say_ended(struct afz_guard *g, const struct afz_outcome *outcome);

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "guard_state.h"
 #include "judges.h"
+#include "scout_escape.h"
 
 /* A front that is stopped, or whose terminal is (Ctrl-S), may take so long to hear the end. */
 #define LAST_WORD_MS 5000
@@ -69,6 +70,14 @@ static const char *tier_words(enum afz_tier tier)
         return words[tier];
 }
 
+void afz_guard_say_escape(struct afz_guard *g, const char *name)
+{
+        afz_guard_say(g, "escape", false,
+                      "what `%s` starts is not in our tree, and is not held: put antifreeze inside "
+                      "it",
+                      name);
+}
+
 /* `lacking` has a line for each better tier that could not be had; the first says it best. */
 void afz_guard_say_started(struct afz_guard *g, const char *lacking)
 {
@@ -106,6 +115,9 @@ void afz_guard_say_started(struct afz_guard *g, const char *lacking)
                         snprintf(text + n, cap - n, "\nnot to be had: %s", lacking);
         }
         afz_guard_send(g, &word);
+        char name[32];
+        if (afz_scout_escape(g->run->page->cmd, NULL, name, sizeof name)) /* it may end at once */
+                afz_guard_say_escape(g, name);
 }
 
 void afz_guard_say_survivor(struct afz_guard *g, bool ends)
@@ -164,6 +176,7 @@ static void fill_facts(const struct afz_guard *g, struct afz_facts *ret)
         *ret = (struct afz_facts){
                 .end = end_of(g),
                 .watch_only = g->order->policy == AFZ_POLICY_WATCH,
+                .timed_out = g->timed_out,
                 .checkpoint_signal = g->order->checkpoint_signal,
                 .parts_stopped = g->parts_stopped,
                 .attempt = g->plan.attempt,
@@ -177,6 +190,7 @@ static void fill_facts(const struct afz_guard *g, struct afz_facts *ret)
         snprintf(ret->largest.name, sizeof ret->largest.name, "%s", g->report.largest.name);
         snprintf(ret->other.name, sizeof ret->other.name, "%s", g->report.other.name);
         snprintf(ret->saved, sizeof ret->saved, "%s", afz_checkpoint_words(&g->checkpoint));
+        snprintf(ret->not_again, sizeof ret->not_again, "%s", g->not_again);
         if (!g->stop_asked)
                 return;
         ret->stop_cause = g->stop_cause;
@@ -211,12 +225,12 @@ void afz_guard_say_ended(struct afz_guard *g, const struct afz_outcome *outcome)
 {
         const struct afz_verdict *v = &outcome->verdict[0];
         bool ours = outcome->end.how == AFZ_END_STOPPED || outcome->end.how == AFZ_END_OOM_KILLED;
-        uint64_t now = afz_guard_now(g);
+        uint64_t back_ns = g->gone_ns > 0 ? g->gone_ns : afz_guard_now(g);
         afz_guard_say(g, "verdict", ours, "%s: %s%s%s", v->id, v->summary,
                       v->fix[0] != '\0' ? ". Try: " : "", v->fix);
         if (g->stop_asked && g->stop_ns != 0)
                 afz_guard_say(g, "confirm", false, "its memory was back after %.0f ms",
-                              (double)(now - g->stop_ns) / (double)AFZ_NS_PER_MS);
+                              (double)(back_ns - g->stop_ns) / (double)AFZ_NS_PER_MS);
         struct afz_word word = {.kind = AFZ_WORD_ENDED, .event = "end"};
         if (ours)
                 word.code = 75;

@@ -32,7 +32,7 @@ static const struct {
         .by_line = 0.98,          /* the kernel says so, or the guard counted it */
         .by_own_count = 0.9,      /* one in the job's cgroup, which may hold others, too */
         .by_count_above = 0.8,    /* one in the container; another could have been the victim */
-        .by_machine = 0.75,       /* one on the machine, in the seconds in which ours ended */
+        .by_machine = 0.75,       /* one on a machine that was short of memory, as ours ended */
         .by_need = 0.75, /* killed while it stood at the limit; counters are a second old */
 };
 
@@ -175,14 +175,27 @@ static const struct afz_track *limit_met(const struct afz_case *c)
         return counted ? counted : near;
 }
 
-/* Kills in the job's own cgroup, or in one around it. */
+/* Kills in the cgroup that the job is in, or in one around it. Where we have not made it there are
+ * others in it, too: who ended by a signal that is not SIGKILL was none of those killed. */
 static bool counted_kill(const struct afz_case *c, bool own, uint32_t from_ms)
 {
         const struct afz_track *track;
+        const struct afz_end *end = &c->facts.end;
+        bool fits = end->how != AFZ_END_SIGNAL || end->code == SIGKILL;
         for (size_t cursor = 0; (track = afz_flight_next(c->flight, AFZ_KIND_CGROUP, &cursor));)
-                if ((level_of(track) == 0) == own && rose(track, AFZ_CGROUP_OOM_KILLS, from_ms))
+                if ((level_of(track) == 0) == own && (fits || is_ours(c, track)) &&
+                    rose(track, AFZ_CGROUP_OOM_KILLS, from_ms))
                         return true;
         return false;
+}
+
+/* Kills for want of memory on a machine that had none left. The counter alone says nothing: it
+ * counts those at the limits of other cgroups, too. */
+static bool machine_kill(const struct afz_case *c, uint32_t from_ms)
+{
+        uint64_t available;
+        return rose(afz_flight_one(c->flight, AFZ_KIND_VM), AFZ_VM_OOM_KILLS, from_ms) &&
+               afz_end_was_short(c, &available);
 }
 
 /* Kills that the guard counted in the cgroup which it made. */
@@ -246,7 +259,7 @@ struct afz_kill_clue afz_kill_clue_of(const struct afz_case *c)
         } else if (killed && counted_kill(c, false, late)) {
                 set_place(c, limit_met(c), &ret);
                 ret.confidence = rule.by_count_above;
-        } else if (killed && rose(afz_flight_one(c->flight, AFZ_KIND_VM), AFZ_VM_OOM_KILLS, late)) {
+        } else if (killed && machine_kill(c, late)) {
                 ret.of = AFZ_LIMIT_MACHINE;
                 ret.confidence = rule.by_machine;
         } else if (killed && (met = limit_met(c)) && is_at_limit(c, met, rule.met_limit)) {

@@ -153,6 +153,19 @@ static bool is_most(const struct afz_memory_line *line, const struct data *d)
 
 /* ---- the words ---- */
 
+/* "180M of the 240M". What lines hold is reckoned from samples, and a job's need is looked at at
+ * other moments: it may come out as more than all there was. */
+#define PART_OF(bytes, all) part_of((bytes), (all), (char[64]){0}, 64)
+
+static const char *part_of(double bytes, double all, char *buf, size_t cap)
+{
+        if (bytes < all)
+                snprintf(buf, cap, "%s of the %s", SIZE(bytes), SIZE(all));
+        else
+                snprintf(buf, cap, "as good as all of the %s", SIZE(all));
+        return buf;
+}
+
 /* Two lines that hold the same, or one twice as much as the other. */
 static const char *copies_of(const struct data *d, const struct afz_site_row **ret_other)
 {
@@ -237,9 +250,9 @@ static void judge_steps(const struct afz_case *c, const struct afz_memory_line *
         if (!v)
                 return;
         snprintf(v->summary, sizeof v->summary,
-                 "the data set is in memory as a whole: %s of the %s at its peak were allocated "
-                 "before the first step and stay, most at %s",
-                 SIZE(d.bytes), SIZE(line->peak_bytes), d.row[0].track->name);
+                 "the data set is in memory as a whole: %s at its peak were allocated before the "
+                 "first step and stay, most at %s",
+                 PART_OF(d.bytes, line->peak_bytes), d.row[0].track->name);
         afz_verdict_note(v, "the first step came after %s; %lld were made", LASTS(first_ms),
                          (long long)afz_step_count(steps, 0, UINT32_MAX));
         v->to_ms = end_ms;
@@ -298,9 +311,9 @@ static void judge_loading(const struct afz_case *c, const struct afz_memory_line
         if (!v)
                 return;
         snprintf(v->summary, sizeof v->summary,
-                 "the data do not fit: it was stopped while they came into memory, and %s of the "
-                 "%s that it held then were allocated at %s",
-                 SIZE(d.row[0].bytes), SIZE(line->peak_bytes), d.row[0].track->name);
+                 "the data do not fit: it was stopped while they came into memory, and %s that it "
+                 "held then were allocated at %s",
+                 PART_OF(d.row[0].bytes, line->peak_bytes), d.row[0].track->name);
         afz_verdict_note(v, "%s", sign);
         v->to_ms = end_ms;
 }
@@ -343,9 +356,9 @@ static void judge_flat(const struct afz_case *c, const struct afz_memory_line *l
         if (!v)
                 return;
         snprintf(v->summary, sizeof v->summary,
-                 "the data seem to be in memory as a whole: %s of the %s at its peak were there "
-                 "after %s and stayed, most at %s",
-                 SIZE(d.bytes), SIZE(line->peak_bytes), LASTS(there_ms - start_ms),
+                 "the data seem to be in memory as a whole: %s at its peak were there after %s and "
+                 "stayed, most at %s",
+                 PART_OF(d.bytes, line->peak_bytes), LASTS(there_ms - start_ms),
                  d.row[0].track->name);
         v->to_ms = end_ms;
 }

@@ -7,6 +7,7 @@
 
 #include "agent_tale.h"
 #include "end_clues.h"
+#include "end_killed.h"
 #include "end_refused.h"
 #include "hang_stacks.h"
 #include "judge_words.h"
@@ -140,6 +141,8 @@ static void note_figures(const struct afz_case *c, struct afz_verdict *v)
                                  (double)f->slope_bytes_per_s / (1 << 20));
         if (f->saved[0] != '\0')
                 afz_verdict_note(v, "checkpoint: %.140s", f->saved);
+        if (f->not_again[0] != '\0')
+                afz_verdict_note(v, "not started again: %s", f->not_again);
         if (f->stop_cause != AFZ_CAUSE_NONE && f->other.grown_bytes > rule.other_bytes)
                 afz_verdict_note(v, "outside of the job, %s grew by %s meanwhile", f->other.name,
                                  SIZE(f->other.grown_bytes));
@@ -211,77 +214,13 @@ static struct afz_verdict *say_parts(const struct afz_case *c, struct afz_outcom
 
 /* ---- killed for memory ---- */
 
-/* "python3 (pid 4711)", "one of its processes", "the job". */
-static const char *victim(const struct afz_case *c, const struct afz_kill_clue *clue, char *buf,
-                          size_t cap)
-{
-        bool whole = c->facts.end.how != AFZ_END_EXIT;
-        if (clue->name)
-                snprintf(buf, cap, "%.40s (pid %llu)", clue->name, (unsigned long long)clue->pid);
-        else
-                snprintf(buf, cap, "%s", whole ? "the job" : "one of its processes");
-        return buf;
-}
-
-static void say_above(const struct afz_case *c, const struct afz_kill_clue *clue,
-                      struct afz_verdict *v)
-{
-        char who[64], limit[32] = "";
-        if (clue->limit_bytes)
-                snprintf(limit, sizeof limit, " (%s)", SIZE(clue->limit_bytes));
-        snprintf(v->summary, sizeof v->summary,
-                 "the kernel killed %s for memory at the limit of the container or session around "
-                 "it%s, not at one of Antifreeze's",
-                 victim(c, clue, who, sizeof who), limit);
-        snprintf(v->fix, sizeof v->fix,
-                 "a smaller batch, or streaming the data; or a higher limit there (docker run "
-                 "--memory, sbatch --mem, the pod's limit)%s%s%s",
-                 clue->limit_bytes ? "; a --budget below " : "",
-                 clue->limit_bytes ? SIZE(clue->limit_bytes) : "",
-                 clue->limit_bytes ? " lets Antifreeze end it gently first" : "");
-        if (clue->place)
-                afz_verdict_note(v, "the limit is of the cgroup %.150s", clue->place);
-}
-
-static void say_machine(const struct afz_case *c, const struct afz_kill_clue *clue,
-                        struct afz_verdict *v)
-{
-        char who[64];
-        snprintf(v->summary, sizeof v->summary,
-                 "the whole machine ran out of memory, and the kernel killed %s to save the rest",
-                 victim(c, clue, who, sizeof who));
-        snprintf(v->fix, sizeof v->fix, "%s",
-                 c->facts.watch_only
-                         ? "run it without --policy watch: Antifreeze then holds it back before "
-                           "that; and a smaller batch, or streaming the data"
-                         : "a smaller batch or a smaller --budget, or close other programs; "
-                           "`antifreeze doctor` tells how to hold it better");
-}
-
 static struct afz_verdict *say_killed_for_memory(const struct afz_case *c,
                                                  const struct afz_kill_clue *clue,
                                                  struct afz_outcome *ret)
 {
         struct afz_verdict *v = say(c, ret, "oom-killed", AFZ_LEVEL_ACT, clue->confidence);
-        if (!v)
-                return NULL;
-        if (clue->of == AFZ_LIMIT_ABOVE) {
-                say_above(c, clue, v);
-        } else if (clue->of == AFZ_LIMIT_MACHINE) {
-                say_machine(c, clue, v);
-        } else {
-                snprintf(v->summary, sizeof v->summary,
-                         "the kernel stopped the job at the limit that protects the machine (%s): "
-                         "it grew faster than it could be stopped gently",
-                         SIZE(c->budget_bytes));
-                snprintf(v->fix, sizeof v->fix,
-                         "a smaller batch, or streaming the data; if the RAM is there, --budget "
-                         "raises the limit");
-        }
-        if (c->facts.end.how == AFZ_END_EXIT)
-                afz_verdict_note(v, "it then ended with exit status %d", c->facts.end.code);
-        if (clue->line)
-                afz_verdict_note(v, "the kernel's log: %.170s", clue->line);
+        if (v)
+                afz_end_put_killed(c, clue, v);
         return v;
 }
 
@@ -356,6 +295,28 @@ static struct afz_verdict *say_signal(const struct afz_case *c, int sig, bool of
                          "look at what systemd-oomd or earlyoom say (journalctl -b -e); a smaller "
                          "--budget leaves the machine more");
         }
+        return v;
+}
+
+/* ---- ended as it was asked for ---- */
+
+/* By the signal that it got when its time was over: SIGTERM, and SIGKILL where it does not hear. */
+static bool is_timed_out(const struct afz_case *c)
+{
+        const struct afz_end *end = &c->facts.end;
+        int sig = end->how == AFZ_END_SIGNAL ? end->code
+                  : end->how == AFZ_END_EXIT ? end->code - 128 /* it says so itself */
+                                             : 0;
+        return c->facts.timed_out && (sig == SIGTERM || sig == SIGKILL);
+}
+
+/* No finding: what else was found about it comes first. */
+static struct afz_verdict *say_timed_out(const struct afz_case *c, struct afz_outcome *ret)
+{
+        struct afz_verdict *v = say(c, ret, "killed-externally", AFZ_LEVEL_OK, 1);
+        if (v)
+                snprintf(v->summary, sizeof v->summary,
+                         "it was ended when its time was over, as --time asks");
         return v;
 }
 
@@ -564,6 +525,8 @@ static struct afz_verdict *say_end(const struct afz_case *c, struct afz_outcome 
 {
         const struct afz_end *end = &c->facts.end;
         struct afz_kill_clue clue = {0};
+        if (is_timed_out(c))
+                return say_timed_out(c, ret);
         if (end->how == AFZ_END_OOM_KILLED || end->how == AFZ_END_SIGNAL ||
             (end->how == AFZ_END_EXIT && end->code != 0))
                 clue = afz_kill_clue_of(c);

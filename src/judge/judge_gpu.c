@@ -4,6 +4,7 @@
  * machine's own is none of theirs: there the judges of RAM speak. */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "judge_oom.h"
 #include "judge_words.h"
@@ -56,6 +57,25 @@ static const struct {
         .spill = 0.10,        /* a tenth: staging buffers are less */
         .spill_bytes = 512 << 20, /* 512 MiB: staging buffers are less */
 };
+
+/* ---- who ---- */
+
+/* "python3 (process 4711)"; without a name "process 4711": its name could not be read, as it is
+ * another namespace's, or was gone by then. One of the job is known by its name all the same. */
+#define WHO(flight, proc) who_is((flight), (proc), (char[80]){0}, 80)
+
+static const char *who_is(const struct afz_flight *flight, const struct afz_track *proc, char *buf,
+                          size_t cap)
+{
+        unsigned long long pid = proc->subject.id & UINT32_MAX;
+        const struct afz_track *own = afz_flight_find(flight, AFZ_KIND_PROC, pid);
+        const char *name = strcmp(proc->name, "?") != 0 ? proc->name : own ? own->name : "";
+        if (name[0] != '\0')
+                snprintf(buf, cap, "%.40s (process %llu)", name, pid);
+        else
+                snprintf(buf, cap, "process %llu", pid);
+        return buf;
+}
 
 /* ---- a GPU and the job on it ---- */
 
@@ -224,11 +244,8 @@ AFZ_JUDGE(gpu_preallocated)
                          "JAX: XLA_PYTHON_CLIENT_PREALLOCATE=false; TensorFlow: "
                          "TF_FORCE_GPU_ALLOW_GROWTH=true; then it takes what it uses, and the "
                          "figures tell its true need");
-                afz_verdict_note(v,
-                                 "%.40s (process %llu): %s of %s, and not a byte more or less "
-                                 "after that",
-                                 proc->name, (unsigned long long)(proc->subject.id & UINT32_MAX),
-                                 SIZE(bytes), SIZE(p.total_bytes));
+                afz_verdict_note(v, "%s: %s of %s, and not a byte more or less after that",
+                                 WHO(c->flight, proc), SIZE(bytes), SIZE(p.total_bytes));
                 v->from_ms = p.from_ms;
                 v->to_ms = p.to_ms;
                 return;
@@ -359,9 +376,8 @@ static void say_held(const struct afz_case *c, const struct place *p, int64_t he
                 return;
         unsigned pid = (unsigned)(other->subject.id & UINT32_MAX);
         snprintf(v->summary, sizeof v->summary,
-                 "most of the memory of %.60s was held by another program: %.30s (process %u), %s "
-                 "of %s",
-                 name_of(p->gpu), other->name, pid, SIZE(held), SIZE(p->total_bytes));
+                 "most of the memory of %.60s was held by another program: %s, %s of %s",
+                 name_of(p->gpu), WHO(c->flight, other), SIZE(held), SIZE(p->total_bytes));
         if (else_gpu >= 0)
                 snprintf(v->fix, sizeof v->fix,
                          "use the freer GPU: CUDA_VISIBLE_DEVICES=%lld; or end process %u if it is "

@@ -207,13 +207,26 @@ void afz_leak_growth_of(const struct afz_flight *flight, const struct afz_trend 
 
 /* ---- how ---- */
 
+/* What a stack told last, or nothing. */
+static double told(const struct afz_track *site, enum afz_metric metric, uint32_t to_ms)
+{
+        int64_t value;
+        return afz_column_last(afz_track_column(site, metric), to_ms, &value) ? (double)value : 0;
+}
+
 bool afz_leak_fills(const struct afz_leak_growth *growth, const struct afz_site_row *row)
 {
-        int64_t blocks, live, total;
         uint32_t to_ms = growth->to_ms + 1;
-        if (!afz_column_last(afz_track_column(row->track, AFZ_SITE_BLOCKS), to_ms, &blocks) ||
-            !afz_column_last(afz_track_column(row->track, AFZ_SITE_LIVE), to_ms, &live) ||
-            !afz_column_last(afz_track_column(row->track, AFZ_SITE_TOTAL), to_ms, &total))
+        double blocks = 0, live = 0, total = 0;
+        const struct afz_track *site;
+        if (!afz_track_column(row->track, AFZ_SITE_TOTAL)) /* small ones of many stacks */
                 return false;
-        return blocks < FEW_BLOCKS && (double)total <= MADE_ANEW * (double)live;
+        for (size_t at = 0; (site = afz_flight_next(growth->flight, AFZ_KIND_SITE, &at));) {
+                if (site->subject.id == 0 || !afz_site_same_line(site, row->track))
+                        continue;
+                blocks += told(site, AFZ_SITE_BLOCKS, to_ms);
+                live += told(site, AFZ_SITE_LIVE, to_ms);
+                total += told(site, AFZ_SITE_TOTAL, to_ms);
+        }
+        return blocks < FEW_BLOCKS && total <= MADE_ANEW * live;
 }

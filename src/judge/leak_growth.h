@@ -60,8 +60,9 @@ void afz_leak_growth_of(const struct afz_flight *flight, const struct afz_trend 
 /* By how much what malloc holds and the program does not use grew; 0: not, or not known. */
 double afz_leak_slack(const struct afz_leak_growth *growth);
 
-/* Whether the line asked for memory a few times in all. What grows then are the pages of large
- * blocks as they are written to: a table, a model, one large step, on a machine that is slow. */
+/* Whether the line asked for memory a few times in all, by whatever stacks. What grows then are the
+ * pages of large blocks as they are written to: a table, a model, one large step, on a machine that
+ * is slow. */
 bool afz_leak_fills(const struct afz_leak_growth *growth, const struct afz_site_row *row);
 
 /* What a process of the job needs over time; NULL: not known. */

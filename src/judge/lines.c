@@ -92,12 +92,13 @@ struct afz_lines afz_lines_of(const struct afz_budget *budget, uint64_t ram_tota
                              budget->swap_bytes - budget->swap_bytes / limit.swap_last_part);
         if (hard < budget->ram_bytes) /* an allowance too small to matter */
                 hard = budget->ram_bytes;
-        uint64_t room = headroom_of(hard);
+        /* The headroom is RAM's, whatever may go to swap: else a job that is held at slow would be
+         * over act as soon as its allowance is large. */
         uint64_t margin =
-                within(percent(room, limit.margin_percent), limit.margin_least, limit.margin_most);
-        margin = min_u64(margin, percent(room, limit.margin_share));
+                within(percent(kept, limit.margin_percent), limit.margin_least, limit.margin_most);
+        margin = min_u64(margin, percent(kept, limit.margin_share));
         return (struct afz_lines){
-                .act_bytes = hard - room,
+                .act_bytes = hard - kept,
                 .stop_bytes = hard - margin,
                 .hard_bytes = hard,
                 .low_bytes = ram_total_bytes ? percent(min_u64(afz_reserve_of(ram_total_bytes),

@@ -106,9 +106,11 @@ void afz_facts_check(struct afz_facts *facts)
                 facts->stop_cause = AFZ_CAUSE_NONE;
         check_bool(&facts->storm);
         check_bool(&facts->watch_only);
+        check_bool(&facts->timed_out);
         end_text(facts->largest.name, sizeof facts->largest.name);
         end_text(facts->other.name, sizeof facts->other.name);
         end_text(facts->saved, sizeof facts->saved);
+        end_text(facts->not_again, sizeof facts->not_again);
 }
 
 void afz_outcome_check(struct afz_outcome *outcome)

@@ -44,6 +44,7 @@ struct afz_facts {
         uint32_t stop_cause;       /* enum afz_cause: why the ladder stopped it; NONE: it did not */
         bool storm;                /* it was about the number of processes */
         bool watch_only;           /* --policy watch: no budget */
+        bool timed_out;            /* its time was over, and it was told to end (demo --time) */
         int32_t checkpoint_signal; /* --checkpoint-signal; 0: none */
         uint32_t parts_stopped;    /* of a server */
         uint32_t attempt;          /* restarts so far, with the plan of the last one */
@@ -58,8 +59,9 @@ struct afz_facts {
         struct {
                 uint64_t grown_bytes;
                 char name[32];
-        } other;         /* the program outside the job that grew most; 0: none */
-        char saved[160]; /* what the checkpoint came to; "": there was none */
+        } other;             /* the program outside the job that grew most; 0: none */
+        char saved[160];     /* what the checkpoint came to; "": there was none */
+        char not_again[128]; /* why it was not started again though it might have been; "" */
 };
 
 struct afz_outcome {

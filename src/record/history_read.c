@@ -14,9 +14,10 @@
 #include "env.h"
 #include "history_own.h"
 #include "json_read.h"
+#include "verdict_text.h"
 
 /* Eight verdicts with all their evidence, every byte of it escaped, are less. */
-enum { JSON_MOST = 256 << 10, CMD_MOST = 4096 };
+enum { CMD_MOST = 4096 };
 
 /* What a year 1970 or a wild clock may say, and a struct tm can. */
 static bool take_time(struct afz_json_value v, int64_t *ret)
@@ -172,32 +173,11 @@ static int parse(struct afz_span text, struct afz_history_run *run)
 static int read_file(int runs_fd, const char *id, char **ret_text, size_t *ret_len)
 {
         char path[AFZ_RUN_ID_CAP + 16];
-        struct stat st;
         snprintf(path, sizeof path, "%s/verdict.json", id);
-        int fd = openat(runs_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd < 0 && errno == ELOOP) /* a link in its place, or one that leads nowhere */
-                return faccessat(runs_fd, id, F_OK, 0) == 0 ? -EBADMSG : -ENOENT;
-        if (fd < 0)
-                return -errno;
-        int r = fstat(fd, &st) < 0 ? -errno : 0;
-        if (r == 0 && (!S_ISREG(st.st_mode) || st.st_size > JSON_MOST))
-                r = -EBADMSG;
-        size_t cap = r == 0 ? (size_t)st.st_size + 1 : 0;
-        char *text = r == 0 ? malloc(cap) : NULL;
-        if (r == 0 && !text)
-                r = -ENOMEM;
-        /* One read: it is never written to, only replaced. */
-        ssize_t n = r == 0 ? afz_fd_read_head(fd, text, cap) : r;
-        close(fd);
-        if (n >= 0 && n != st.st_size)
-                n = -EBADMSG;
-        if (n < 0) {
-                free(text);
-                return (int)n;
-        }
-        *ret_text = text;
-        *ret_len = (size_t)n;
-        return 0;
+        int r = afz_verdict_text_read(runs_fd, path, ret_text, ret_len);
+        if (r == -ELOOP) /* a link in its place, or one that leads nowhere */
+                r = faccessat(runs_fd, id, F_OK, 0) == 0 ? -EBADMSG : -ENOENT;
+        return r;
 }
 
 /* Nothing is known but the name. */

@@ -147,7 +147,8 @@ int afz_run_known_parse(struct afz_span text, struct afz_run_known *ret);
  * nobody holds it. */
 int afz_run_retell(const struct afz_run_ref *ref, const struct afz_run_known *known);
 
-/* verdict.json as it is; verdict.txt with control characters as '?'. */
+/* verdict.json on one line, control characters escaped; verdict.txt with these as '?'. -EBADMSG: it
+ * is no JSON. */
 int afz_run_tell_file(const struct afz_run_ref *ref, bool json, struct afz_out *out);
 
 /* Writes what verdict.txt or verdict.json say, made from the run's page while it lives; nothing is

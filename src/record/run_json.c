@@ -139,6 +139,7 @@ static void json_facts(struct afz_json *j, const struct afz_facts *facts)
         afz_json_key(j, "stop_cause"), afz_json_str(j, afz_run_cause_names[facts->stop_cause]);
         afz_json_key(j, "storm"), afz_json_bool(j, facts->storm);
         afz_json_key(j, "watch_only"), afz_json_bool(j, facts->watch_only);
+        afz_json_key(j, "timed_out"), afz_json_bool(j, facts->timed_out);
         afz_json_key(j, "checkpoint_signal"), afz_json_i64(j, facts->checkpoint_signal);
         afz_json_key(j, "parts_stopped"), afz_json_u64(j, facts->parts_stopped);
         afz_json_key(j, "attempt"), afz_json_u64(j, facts->attempt);
@@ -157,6 +158,7 @@ static void json_facts(struct afz_json *j, const struct afz_facts *facts)
         afz_json_key(j, "name"), afz_json_str(j, facts->other.name);
         afz_json_close(j, '}');
         afz_json_key(j, "saved"), afz_json_str(j, facts->saved);
+        afz_json_key(j, "not_again"), afz_json_str(j, facts->not_again);
         afz_json_close(j, '}');
 }
 

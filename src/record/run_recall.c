@@ -17,9 +17,9 @@
 #include "run_remains.h"
 #include "run_state.h"
 #include "run_words.h"
+#include "verdict_text.h"
 
 /* Eight verdicts with all their evidence, every byte of it escaped, are less. */
-#define JSON_MOST ((size_t)256 << 10)
 
 static int read_page(const struct afz_run_ref *ref, struct afz_run_page *ret)
 {
@@ -209,6 +209,7 @@ static void take_facts(struct afz_json_value doc, const struct afz_end *end,
                 take_name(from, "stop_cause", cause_name, AFZ_CAUSE_COUNT, AFZ_CAUSE_NONE);
         take_bool(from, "storm", &facts->storm);
         take_bool(from, "watch_only", &facts->watch_only);
+        take_bool(from, "timed_out", &facts->timed_out);
         take_u32(from, "checkpoint_signal", &checkpoint);
         facts->checkpoint_signal = (int32_t)(checkpoint & INT32_MAX);
         take_u32(from, "parts_stopped", &facts->parts_stopped);
@@ -229,6 +230,7 @@ static void take_facts(struct afz_json_value doc, const struct afz_end *end,
                 take_text(v, "name", facts->other.name, sizeof facts->other.name);
         }
         take_text(from, "saved", facts->saved, sizeof facts->saved);
+        take_text(from, "not_again", facts->not_again, sizeof facts->not_again);
         afz_facts_check(facts);
 }
 
@@ -294,26 +296,16 @@ int afz_run_known_parse(struct afz_span text, struct afz_run_known *ret)
 
 static int read_json(const struct afz_run_ref *ref, struct afz_run_known *ret)
 {
-        char path[AFZ_RUN_PATH_CAP + 16];
-        struct stat st;
+        char path[AFZ_RUN_PATH_CAP + 16], *text = NULL;
+        size_t bytes;
         if (!ref->dir[0] || afz_path(path, sizeof path, "%s/verdict.json", ref->dir) < 0)
                 return -ENOENT;
-        int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd < 0)
-                return -errno;
-        int r = fstat(fd, &st) < 0 ? -errno : 0;
-        if (r == 0 && (!S_ISREG(st.st_mode) || st.st_size > (off_t)JSON_MOST))
-                r = -EBADMSG;
-        else if (r == 0 && st.st_size == 0)
+        int r = afz_verdict_text_read(AT_FDCWD, path, &text, &bytes);
+        if (r == 0 && bytes == 0)
                 r = -ENOENT; /* what a power cut leaves of a new file: its name */
-        char *text = r == 0 ? malloc((size_t)st.st_size + 1) : NULL;
-        if (r == 0 && !text)
-                r = -ENOMEM;
-        ssize_t n = r == 0 ? afz_fd_read(fd, text, (size_t)st.st_size + 1) : 0;
         if (r == 0)
-                r = n < 0 ? (int)n : afz_run_known_parse((struct afz_span){text, (size_t)n}, ret);
+                r = afz_run_known_parse((struct afz_span){text, bytes}, ret);
         free(text);
-        close(fd);
         if (r < 0)
                 return r;
         memcpy(ret->page.dir, ref->dir, sizeof ret->page.dir);

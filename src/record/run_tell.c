@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "run.h"
 #include "run_home.h"
 #include "run_state.h"
+#include "verdict_text.h"
 
 /* A folder may come from anybody, and what is told goes to a terminal. */
 static void make_safe(char *text, size_t n, unsigned char *before)
@@ -23,20 +25,34 @@ static void make_safe(char *text, size_t n, unsigned char *before)
         }
 }
 
+static int tell_json(const struct afz_run_ref *ref, struct afz_out *out)
+{
+        char path[AFZ_RUN_PATH_CAP + 16], *text;
+        size_t bytes;
+        if (!ref->dir[0] || afz_path(path, sizeof path, "%s/verdict.json", ref->dir) < 0)
+                return -ENOENT;
+        int r = afz_verdict_text_read(AT_FDCWD, path, &text, &bytes);
+        if (r < 0)
+                return r;
+        r = afz_verdict_text_tell((struct afz_span){text, bytes}, out);
+        free(text);
+        return r;
+}
+
 int afz_run_tell_file(const struct afz_run_ref *ref, bool json, struct afz_out *out)
 {
         char path[AFZ_RUN_PATH_CAP + 16], buf[4096];
         unsigned char before = 0;
         ssize_t n;
-        if (!ref->dir[0] || afz_path(path, sizeof path, "%s/%s", ref->dir,
-                                     json ? "verdict.json" : "verdict.txt") < 0)
+        if (json)
+                return tell_json(ref, out);
+        if (!ref->dir[0] || afz_path(path, sizeof path, "%s/verdict.txt", ref->dir) < 0)
                 return -ENOENT;
         int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
         while ((n = read(fd, buf, sizeof buf)) > 0) {
-                if (!json)
-                        make_safe(buf, (size_t)n, &before);
+                make_safe(buf, (size_t)n, &before);
                 afz_out_bytes(out, buf, (size_t)n);
         }
         int r = n < 0 ? -errno : 0;
