@@ -377,6 +377,9 @@ import numpy as np, keras
                 return
         r = self.play(text, ANTIFREEZE_AMP="1", **onednn)
         row, whole = lines(r)["amp"], lines(plain)["amp"]
+        if any("and dies of it" in line for line in r.guard.lines):  # a virtual machine that promises too much
+            self.assertEqual((row["policy"], row["loss"]), ("float32", whole["loss"]))
+            return
         self.assertEqual((whole["policy"], row["policy"]), ("float32", "mixed_bfloat16"))
         self.assertIn("own float32", r.said)
         print(f"{BACKEND}: {whole['taken']} MB in float32, {row['taken']} MB in bfloat16", flush=True)
