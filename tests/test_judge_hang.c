@@ -494,54 +494,6 @@ static void test_hang_thinned(void **state)
         afz_flight_done(&f);
 }
 
-static void fly_spin(struct afz_flight *f, uint32_t end_ms, double cores, int64_t grows, bool steps)
-{
-        afz_flight_init(f);
-        tell_rate(f, AFZ_KIND_JOB, JOB, AFZ_JOB_CPU, fly_every(0, end_ms, 100), cores * 1e9);
-        fly_flat(f, AFZ_KIND_JOB, JOB, AFZ_JOB_READ_CALLS, fly_every(0, end_ms, 100), 7);
-        fly_flat(f, AFZ_KIND_JOB, JOB, AFZ_JOB_WRITE_CALLS, fly_every(0, end_ms, 100), 7);
-        fly_line(f, AFZ_KIND_JOB, JOB, AFZ_JOB_NEED, fly_every(0, end_ms, 100), FLY_MB(500),
-                 (double)grows);
-        if (steps)
-                fly_steps(f, fly_every(1000, 21000, 200), 1);
-}
-
-static void test_spin(void **state)
-{
-        (void)state;
-        static const struct {
-                const char *what;
-                uint32_t end_ms;
-                double cores;
-                int64_t grows;
-                bool steps, says;
-                struct afz_end end;
-        } rows[] = {
-                {"no step for four minutes", 260000, 1, 0, true, true, {AFZ_END_SIGNAL, SIGINT}},
-                {"without steps nobody knows", 260000, 1, 0, false, false, {AFZ_END_SIGNAL, 2}},
-                {"an evaluation of a minute", 81000, 1, 0, true, false, {AFZ_END_SIGNAL, 2}},
-                {"it ended well", 260000, 1, 0, true, false, {AFZ_END_EXIT, 0}},
-                {"its memory moves", 260000, 1, 1 << 20, true, false, {AFZ_END_SIGNAL, 2}},
-                {"it idles, but nobody knows for what",
-                 260000,
-                 0,
-                 0,
-                 true,
-                 false,
-                 {AFZ_END_SIGNAL, 2}},
-        };
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-                struct afz_flight f;
-                fly_spin(&f, rows[i].end_ms, rows[i].cores, rows[i].grows, rows[i].steps);
-                const struct afz_verdict *v = ask(afz_judge_hang, &f, rows[i].end);
-                if (!v == rows[i].says)
-                        fail_msg("%s", rows[i].what);
-                if (v)
-                        assert_string_equal(v->id, "hang:spin");
-                afz_flight_done(&f);
-        }
-}
-
 static void test_waits(void **state)
 {
         (void)state;
@@ -574,15 +526,10 @@ static void test_waits(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_hang),
-                cmocka_unit_test(test_hang_needs_all_columns),
-                cmocka_unit_test(test_hang_words),
-                cmocka_unit_test(test_hang_stack_taken),
-                cmocka_unit_test(test_hang_thinned),
-                cmocka_unit_test(test_spin),
-                cmocka_unit_test(test_waits),
-                cmocka_unit_test(test_hang_stacks),
-                cmocka_unit_test(test_hang_from_the_start),
+                cmocka_unit_test(test_hang),         cmocka_unit_test(test_hang_needs_all_columns),
+                cmocka_unit_test(test_hang_words),   cmocka_unit_test(test_hang_stack_taken),
+                cmocka_unit_test(test_hang_thinned), cmocka_unit_test(test_waits),
+                cmocka_unit_test(test_hang_stacks),  cmocka_unit_test(test_hang_from_the_start),
                 cmocka_unit_test(test_hang_where),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,11 +29,11 @@
 
 /* Ticks of 200 ms; returns when a look is due, in seconds, or -1. */
 static int due_within(struct afz_witness_due *due, int from_s, int to_s, double cores,
-                      double *cpu_s, bool held)
+                      double *cpu_s, uint64_t step, bool held)
 {
         for (uint64_t t = (uint64_t)from_s * S; t < (uint64_t)to_s * S; t += S / 5) {
                 *cpu_s += cores / 5;
-                if (afz_witness_due(due, 1000 * S + t, (uint64_t)(*cpu_s * 1e9), held))
+                if (afz_witness_due(due, 1000 * S + t, (uint64_t)(*cpu_s * 1e9), step, held))
                         return (int)(t / S);
         }
         return -1;
@@ -44,16 +44,18 @@ static void test_due(void **state)
         struct afz_witness_due due = {0};
         double cpu = 0;
         (void)state;
-        assert_int_equal(due_within(&due, 0, 100, 1, &cpu, false), -1);
-        int first = due_within(&due, 100, 160, 0, &cpu, false);
+        assert_int_equal(due_within(&due, 0, 100, 1, &cpu, 0, false), -1);
+        int first = due_within(&due, 100, 160, 0, &cpu, 0, false);
         assert_in_range(first, 118, 124);
         afz_witness_took(&due, 1000);
-        int second = due_within(&due, first, 260, 0.005, &cpu, false); /* a heartbeat */
+        int second = due_within(&due, first, 260, 0.005, &cpu, 0, false); /* a heartbeat */
         assert_in_range(second, 153, 159);
         afz_witness_took(&due, 1000);
-        assert_int_equal(due_within(&due, second, 1000, 0, &cpu, false), -1); /* twice is enough */
-        assert_int_equal(due_within(&due, 1000, 1010, 1, &cpu, false), -1);
-        assert_in_range(due_within(&due, 1010, 1060, 0, &cpu, false), 1028, 1034); /* it went on */
+        assert_int_equal(due_within(&due, second, 1000, 0, &cpu, 0, false),
+                         -1); /* twice is enough */
+        assert_int_equal(due_within(&due, 1000, 1010, 1, &cpu, 0, false), -1);
+        assert_in_range(due_within(&due, 1010, 1060, 0, &cpu, 0, false), 1028,
+                        1034); /* it went on */
 }
 
 static void test_not_due(void **state)
@@ -70,9 +72,30 @@ static void test_not_due(void **state)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 struct afz_witness_due due = {0};
                 double cpu = 10;
-                if (due_within(&due, 0, 300, rows[i].cores, &cpu, rows[i].held) >= 0)
+                if (due_within(&due, 0, 300, rows[i].cores, &cpu, 0, rows[i].held) >= 0)
                         fail_msg("%s", rows[i].what);
         }
+}
+
+/* Who works and makes no step, though it had made some. */
+static void test_turning(void **state)
+{
+        struct afz_witness_due due = {0};
+        double cpu = 0;
+        int at = 40;
+        (void)state;
+        assert_int_equal(due_within(&due, 0, at, 1, &cpu, 7, false), -1);
+        for (int look = 0; look < 3; look++) {
+                at = due_within(&due, at + (look > 0), 400, 1, &cpu, 8, false);
+                assert_in_range(at, 100 + 20 * look, 106 + 20 * look);
+                afz_witness_took(&due, 1000);
+        }
+        assert_int_equal(due_within(&due, at + 1, 600, 1, &cpu, 8, false), -1); /* enough */
+        assert_in_range(due_within(&due, 600, 700, 1, &cpu, 9, false), 660, 666);
+        due = (struct afz_witness_due){0};
+        assert_int_equal(due_within(&due, 0, 300, 1, &cpu, 4, false), -1);     /* it prepares */
+        assert_int_equal(due_within(&due, 300, 600, 0.2, &cpu, 9, false), -1); /* it reads */
+        assert_int_equal(due_within(&due, 600, 900, 1, &cpu, 9, true), -1);    /* it is held */
 }
 
 /* Who pauses all day is not recorded without end. */
@@ -83,8 +106,8 @@ static void test_spends_little(void **state)
         size_t spent = 0;
         (void)state;
         for (int t = 0; t < 86400; t += 60) {
-                (void)due_within(&due, t, t + 10, 1, &cpu, false);
-                if (due_within(&due, t + 10, t + 60, 0, &cpu, false) < 0)
+                (void)due_within(&due, t, t + 10, 1, &cpu, 0, false);
+                if (due_within(&due, t + 10, t + 60, 0, &cpu, 0, false) < 0)
                         continue;
                 afz_witness_took(&due, 64 << 10);
                 spent += 64 << 10;
@@ -280,6 +303,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_due),
                 cmocka_unit_test(test_not_due),
+                cmocka_unit_test(test_turning),
                 cmocka_unit_test(test_spends_little),
                 cmocka_unit_test_prestate(test_it_tells, &env),
                 cmocka_unit_test_prestate(test_it_ran, &env),

@@ -137,11 +137,9 @@ static void tell_escapes(struct afz_guard *g, const struct afz_scout_report *rep
 {
         for (; g->escapes_told < report->escapes && g->escapes_told < AFZ_SCOUT_ESCAPES;
              g->escapes_told++)
-                afz_guard_say(g, "escape", false,
-                              "what `%s` (pid %llu) starts is not in our tree: put antifreeze "
-                              "inside it",
-                              report->escape[g->escapes_told].name,
-                              (unsigned long long)report->escape[g->escapes_told].pid);
+                if (report->escape[g->escapes_told].pid !=
+                    (uint64_t)g->spawn.pid) /* told at once */
+                        afz_guard_say_escape(g, report->escape[g->escapes_told].name);
 }
 
 /* Disks and /dev/shm that the job fills: a word, and the brake is the ladder's. */
@@ -192,6 +190,13 @@ static void change_ladder(struct afz_guard *g)
                 afz_ladder_change(&g->ladder, &setup);
 }
 
+static void tell_step(struct afz_guard *g)
+{
+        uint64_t step = 0, saved;
+        (void)afz_keeper_steps(g->keeper, &step, &saved);
+        afz_scout_step(g->scout, step);
+}
+
 /* What the scout saw, and what is due now and then. */
 static void slow_turn(struct afz_guard *g)
 {
@@ -202,6 +207,7 @@ static void slow_turn(struct afz_guard *g)
         change_ladder(g);
         afz_guard_agent_turn(g);
         reckon_again(g);
+        tell_step(g);
         if (!afz_scout_read(g->scout, &g->report) || g->report.count == g->report_count)
                 return;
         g->report_count = g->report.count;

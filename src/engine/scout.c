@@ -151,6 +151,11 @@ int afz_scout_picture(struct afz_scout *scout)
         return r;
 }
 
+void afz_scout_step(struct afz_scout *scout, uint64_t step)
+{
+        atomic_store_explicit(&scout->shared->step, step, memory_order_relaxed);
+}
+
 bool afz_scout_pictured(const struct afz_scout *scout)
 {
         return atomic_load_explicit(&scout->shared->pictured, memory_order_acquire) ==

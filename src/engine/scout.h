@@ -112,6 +112,9 @@ int afz_scout_picture(struct afz_scout *scout);
 /* Whether the last one that was asked for is taken, as far as it could be. Never blocks. */
 bool afz_scout_pictured(const struct afz_scout *scout);
 
+/* Which step the job is in; 0: nobody knows. One that works and makes none is looked at. */
+void afz_scout_step(struct afz_scout *scout, uint64_t step);
+
 /* The newest report; false when there is none, or it is being written just now (ask again at the
  * next tick). Never blocks, makes no system call. */
 bool afz_scout_read(const struct afz_scout *scout, struct afz_scout_report *ret);

@@ -123,7 +123,8 @@ static void tick(struct scout *s, uint64_t now_ns)
         s->ticked_ns = now_ns;
         afz_engine_tick(s->engine);
         afz_recorder_window(s->recorder, afz_engine_window(s->engine));
-        afz_scout_witness_take(&s->witness, s->env, s->recorder, afz_engine_window(s->engine));
+        afz_scout_witness_take(&s->witness, s->env, s->recorder, afz_engine_window(s->engine),
+                               atomic_load_explicit(&s->shared->step, memory_order_relaxed));
         uint64_t cost_ns = afz_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
         s->tick_cost_ns = (s->tick_cost_ns * (record.calm - 1) + cost_ns) / record.calm;
 }

@@ -15,6 +15,7 @@ enum { AFZ_SCOUT_WORDS = (sizeof(struct afz_scout_report) + 7) / 8 };
 struct afz_scout_shared {
         _Atomic uint32_t seq;      /* 0: nothing written yet */
         _Atomic uint32_t pictured; /* the number of the last picture that is taken; 0: none */
+        _Atomic uint64_t step;     /* that the job is in, as the guard says; 0: not known */
         _Atomic uint64_t word[AFZ_SCOUT_WORDS];
 };
 

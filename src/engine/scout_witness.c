@@ -44,7 +44,8 @@ static void collect(struct afz_scout_witness *w, struct afz_recorder *recorder, 
 }
 
 void afz_scout_witness_take(struct afz_scout_witness *w, const struct afz_env *env,
-                            struct afz_recorder *recorder, const struct afz_window *window)
+                            struct afz_recorder *recorder, const struct afz_window *window,
+                            uint64_t step)
 {
         const struct afz_sample *job = afz_window_one(window, AFZ_KIND_JOB);
         pid_t pids[AFZ_WITNESS_PROCESSES];
@@ -58,7 +59,7 @@ void afz_scout_witness_take(struct afz_scout_witness *w, const struct afz_env *e
         }
         bool held = !job || !afz_sample_get_u64(job, AFZ_JOB_CPU, &cpu_ns) ||
                     afz_sample_or(job, AFZ_JOB_STOPPED, 0) > 0;
-        if (!afz_witness_due(&w->due, window->t_ns, cpu_ns, held))
+        if (!afz_witness_due(&w->due, window->t_ns, cpu_ns, step, held))
                 return;
         w->looked_ns = window->t_ns;
         if (afz_witness_start(env, pids, living(window, pids, AFZ_WITNESS_PROCESSES), false,

@@ -1,7 +1,7 @@
 #ifndef AFZ_SCOUT_WITNESS_H
 #define AFZ_SCOUT_WITNESS_H
-/* When the job stands still, or the guard holds it still before it stops it, the scout sends the
- * witness and records what it tells. */
+/* When the job stands still or makes no more steps, or the guard holds it still before it stops it,
+ * the scout sends the witness and records what it tells. */
 #include "window.h"
 #include "witness.h"
 
@@ -15,9 +15,11 @@ struct afz_scout_witness {
         uint32_t picture;        /* for the guard's picture of this number; 0: for itself */
 };
 
-/* After each tick. Never waits; without a recorder there is nothing to do. */
+/* After each tick, with the step that the job is in. Never waits; without a recorder there is
+ * nothing to do. */
 void afz_scout_witness_take(struct afz_scout_witness *w, const struct afz_env *env,
-                            struct afz_recorder *recorder, const struct afz_window *window);
+                            struct afz_recorder *recorder, const struct afz_window *window,
+                            uint64_t step);
 /* Sends it for a picture, in place of the one that is out. False: there is nobody to look at. */
 bool afz_scout_witness_picture(struct afz_scout_witness *w, const struct afz_env *env,
                                const struct afz_window *window, uint64_t t_ns, uint32_t number);

@@ -1,7 +1,8 @@
 #ifndef AFZ_WITNESS_H
 #define AFZ_WITNESS_H
-/* The witness: when the whole job has stood still for a while, a short-lived process looks where
- * each of its threads stands, and the scout records what it found (AFZ_MARK_STACK).
+/* The witness: when the whole job has stood still for a while, or works without making a step, a
+ * short-lived process looks where each of its threads is, and the scout records what it found
+ * (AFZ_MARK_STACK).
  *
  * It is also sent when the guard holds the job still before it stops it (a picture): then each text
  * begins with AFZ_STACK_FROZEN (flight.h), for who stands still for that reason has said nothing.
@@ -29,17 +30,22 @@ enum {
 
 /* ---- when ---- */
 
-/* Pure: time and the job's core time in. Zeroed at the start. */
+/* Pure: time, the job's core time and its steps in. Zeroed at the start. */
 struct afz_witness_due {
         uint64_t since_ns, cpu_ns; /* of the piece of time that is being watched */
+        uint64_t step;             /* that it is in */
+        bool stepped;              /* in this piece */
         uint64_t quiet_ns;         /* since when it stands still; 0: it does not */
+        uint64_t turning_ns;       /* since when it works and makes no step; 0: it does not */
         unsigned looks;            /* that were taken of this stretch */
         uint64_t spent_bytes, start_ns;
 };
 
-/* Whether it is time for a look. `held`: somebody stops or traces the job, so that its standing
- * still means nothing. One that is due is due until afz_witness_took(). */
-bool afz_witness_due(struct afz_witness_due *due, uint64_t now_ns, uint64_t cpu_ns, bool held);
+/* Whether it is time for a look. step: 0 where nobody counts them. `held`: somebody stops or traces
+ * the job, so that its standing still means nothing. One that is due is due until
+ * afz_witness_took(). */
+bool afz_witness_due(struct afz_witness_due *due, uint64_t now_ns, uint64_t cpu_ns, uint64_t step,
+                     bool held);
 /* A look of so many bytes was taken. */
 void afz_witness_took(struct afz_witness_due *due, size_t bytes);
 

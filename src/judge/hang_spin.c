@@ -1,7 +1,9 @@
 #include "hang_spin.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "hang_stacks.h"
 #include "judge_words.h"
 #include "stretch.h"
 
@@ -30,6 +32,113 @@ static bool is_flat(const struct afz_column *need, uint32_t from, uint32_t to)
                (double)most - (double)least <= at.flat * (double)most;
 }
 
+/* ---- where ---- */
+
+enum { FRAMES = 32 }; /* as many as the witness tells */
+
+/* The user's own lines of one look, innermost first. */
+struct path {
+        size_t n;
+        struct afz_where at[FRAMES];
+};
+
+static bool is_look(const struct afz_mark *mark, uint32_t from, uint32_t to)
+{
+        return mark->kind == AFZ_MARK_STACK && mark->t_ms >= from && mark->t_ms <= to &&
+               !afz_mark_is_picture(mark);
+}
+
+static bool runs(const struct afz_mark *mark)
+{
+        struct afz_where where;
+        return strncmp(mark->text, "it runs", 7) == 0 && afz_stand_where(mark->text, &where);
+}
+
+/* The thread that was seen at work most often; 0: none was, in lines that are known. */
+static int64_t who_turns(const struct afz_flight *flight, uint32_t from, uint32_t to)
+{
+        const struct afz_mark *mark = flight->mark;
+        int64_t who = 0;
+        unsigned most = 0;
+        for (size_t i = 0; i < flight->marks; i++) {
+                unsigned times = 0;
+                if (!is_look(&mark[i], from, to) || !runs(&mark[i]))
+                        continue;
+                for (size_t k = i; k < flight->marks; k++)
+                        times += is_look(&mark[k], from, to) && mark[k].code == mark[i].code &&
+                                 runs(&mark[k]);
+                if (times > most) {
+                        most = times;
+                        who = mark[i].code;
+                }
+        }
+        return who;
+}
+
+static void read_path(const char *text, struct path *ret)
+{
+        ret->n = 0;
+        while (ret->n < FRAMES && afz_stand_next(&text, &ret->at[ret->n]))
+                ret->n++;
+}
+
+/* Leaves what is the same in another look: from outside inwards to the first function that was at
+ * two lines, for that is where the loop is. */
+static void keep_common(struct path *path, const struct path *other)
+{
+        size_t kept = 0;
+        bool same = true;
+        while (same && kept < path->n && kept < other->n) {
+                const struct afz_where *a = &path->at[path->n - 1 - kept],
+                                       *b = &other->at[other->n - 1 - kept];
+                if (strcmp(a->file, b->file) != 0 || strcmp(a->function, b->function) != 0)
+                        break;
+                same = a->line == b->line;
+                kept++;
+        }
+        memmove(path->at, path->at + path->n - kept, kept * sizeof *path->at);
+        path->n = kept;
+}
+
+/* What all looks at it have in common. Returns how many there were; 0: the place is not known. */
+static unsigned find_loop(const struct afz_flight *flight, uint32_t from, uint32_t to,
+                          struct afz_where *ret)
+{
+        struct path path = {0}, other;
+        int64_t who = who_turns(flight, from, to);
+        unsigned looks = 0;
+        for (size_t i = flight->marks; i > 0 && who != 0; i--) {
+                const struct afz_mark *mark = &flight->mark[i - 1];
+                if (!is_look(mark, from, to) || mark->code != who)
+                        continue;
+                read_path(mark->text, looks == 0 ? &path : &other);
+                if (looks++ > 0)
+                        keep_common(&path, &other);
+        }
+        if (path.n == 0)
+                return 0;
+        *ret = path.at[0];
+        return looks;
+}
+
+/* ---- all of it ---- */
+
+static void tell_where(const struct afz_case *c, const struct afz_steps *st, struct afz_verdict *v)
+{
+        unsigned looks = find_loop(c->flight, v->from_ms, v->to_ms, &v->where);
+        bool known = looks > 0;
+        if (looks > 1)
+                afz_verdict_note(v, "%u looks found it in %.60s, each time", looks,
+                                 v->where.function);
+        snprintf(v->fix, sizeof v->fix,
+                 "look at the loop %s%lld: a condition that never comes true (a tolerance that "
+                 "cannot be met, a flag that nobody sets, a NaN that is compared)%s",
+                 known ? "there, after step " : "after step ", (long long)st->count,
+                 known ? ""
+                       : "; while it turns, `py-spy dump --pid` shows the line of a Python "
+                         "program");
+}
+
 void afz_judge_spin(const struct afz_case *c, const struct afz_steps *st, struct afz_outcome *ret)
 {
         const struct afz_track *job = afz_flight_job(c->flight);
@@ -47,18 +156,14 @@ void afz_judge_spin(const struct afz_case *c, const struct afz_steps *st, struct
         struct afz_verdict *v = afz_outcome_add(ret, "hang:spin", AFZ_LEVEL_WARN, 0.70);
         if (!v)
                 return;
+        v->from_ms = from;
+        v->to_ms = to;
+        tell_where(c, st, v);
+        char place[160];
         snprintf(v->summary, sizeof v->summary,
-                 "it turns in circles: no step for %s, though %.1f cores were busy all the time",
-                 LASTS(to - st->last_ms), cores);
-        snprintf(v->fix, sizeof v->fix,
-                 "look at the loop after step %lld: a condition that never comes true (a tolerance "
-                 "that cannot be met, a flag that nobody sets); while it turns, `py-spy dump "
-                 "--pid` shows "
-                 "the line of a Python program",
-                 (long long)st->count);
+                 "it turns in circles: no step for %s, though %.1f cores were busy all the time%s",
+                 LASTS(to - st->last_ms), cores, afz_where_words(&v->where, place, sizeof place));
         afz_verdict_note(v, "%lld steps came before, the longest took %s", (long long)st->count,
                          LASTS(st->longest_ms));
         afz_verdict_note(v, "nothing read, nothing written, and its memory stayed the same");
-        v->from_ms = from;
-        v->to_ms = to;
 }

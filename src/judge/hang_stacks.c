@@ -148,13 +148,14 @@ static bool take_place(struct afz_span line, struct afz_span *ret_file, uint64_t
         return false;
 }
 
-bool afz_stand_where(const char *text, struct afz_where *ret)
+bool afz_stand_next(const char **rest, struct afz_where *ret)
 {
         struct afz_span file, function;
         uint64_t number;
-        for (const char *p = text; *p; p += strspn(p, "\n")) {
-                struct afz_span line = first_line(p);
-                p += line.n;
+        while (**rest) {
+                struct afz_span line = first_line(*rest);
+                *rest += line.n;
+                *rest += strspn(*rest, "\n");
                 if (!take_place(line, &file, &number, &function) || !is_users(file))
                         continue;
                 if (file.n >= sizeof ret->file) /* its name stands at the end */
@@ -166,6 +167,11 @@ bool afz_stand_where(const char *text, struct afz_where *ret)
                 return true;
         }
         return false;
+}
+
+bool afz_stand_where(const char *text, struct afz_where *ret)
+{
+        return afz_stand_next(&text, ret);
 }
 
 bool afz_stand_is_own(const char *text)

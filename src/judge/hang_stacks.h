@@ -38,8 +38,11 @@ void afz_stands_of(const struct afz_flight *flight, uint32_t from_ms, uint32_t t
 /* The main thread of a process; NULL: it was not looked at. */
 const struct afz_stand *afz_stands_main(const struct afz_stands *stands, uint64_t pid);
 
-/* The innermost line of the user's own program in a stack: Python's, and not of the standard
- * library or what was installed. False: there is none. */
+/* The next line of the user's own program in a stack, from the innermost outwards: Python's, and
+ * not of the standard library or what was installed. *rest is what was not read yet. False: there
+ * is none. */
+bool afz_stand_next(const char **rest, struct afz_where *ret);
+/* The innermost of them. */
 bool afz_stand_where(const char *text, struct afz_where *ret);
 
 /* Whether the innermost line of Python is the user's own: what it waits for, it asked for there. */

@@ -227,8 +227,9 @@ static const struct afz_leak_kind kinds[] = {
          .sure = 0.8, /* a graph may be behind it */
          .is = is_retained_tensor,
          .words = ", kept all the while",
-         .fix = "the tensors that this line makes are kept by something that nothing empties: keep "
-                "the last few only, or numbers (loss.item(), in Keras float(loss)); of what you "
+         .fix = "the tensors that this line, or one beside it, makes are kept by something that "
+                "nothing empties: keep the last few only, or numbers (loss.item(), in Keras "
+                "float(loss)); of what you "
                 "keep in torch x.detach(), or its graph is kept, too"},
         {.id = "leak:retained-history",
          .sure = 0.9,
