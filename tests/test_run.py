@@ -124,10 +124,10 @@ def test_inherited():
 
 
 def test_signals():
-    code = ("import signal, sys, time\n"
+    code = ("import os, signal, time\n"
             "got = []\n"
-            "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):\n"
-            "    signal.signal(s, lambda n, f: (got.append(n), print('got', n, flush=True)))\n"
+            "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):\n"  # print() is not to be called in itself
+            "    signal.signal(s, lambda n, f: (got.append(n), os.write(1, b'got %d\\n' % n)))\n"
             "print('ready', flush=True)\n"
             "end = time.monotonic() + 30\n"
             "while signal.SIGUSR1 not in got and time.monotonic() < end: time.sleep(.01)\n"
@@ -252,6 +252,21 @@ def test_dry_run():
     r = run("touch", mark, options=["--dry-run"])
     check("--dry-run starts nothing", r.returncode == 0 and not os.path.exists(mark), r)
     check("--dry-run tells tier, budget and limits", "may use" in r.stderr and "swap" in r.stderr, r)
+
+
+def test_batch_systems():
+    """What was granted is the budget, unless another is given; who only hands work on is told so, however soon it ends."""
+    granted = environment(SLURM_MEM_PER_NODE="256")
+    r = run("true", env=granted)
+    check("what Slurm granted is kept to", "Slurm has granted 256M: the job gets" in r.stderr and "--budget changes" not in r.stderr, r)
+    r = run("true", options=["--budget", "300M"], env=granted)
+    check("--budget goes before it", "Slurm" not in r.stderr and "may use 0.29 of" in r.stderr, r)
+    submit = os.path.join(world.state, "sbatch")
+    with open(submit, "w", encoding="ascii") as file:
+        os.chmod(submit, 0o700)
+        file.write("#!/bin/sh\n")
+    r = run(submit, "job.sh")
+    check("what is started elsewhere is not held", r.stderr.count("what `sbatch` starts is not in our tree") == 1, r)
 
 
 def test_survivors():

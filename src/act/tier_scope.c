@@ -6,7 +6,9 @@
 
 #include "bus.h"
 #include "cgroup2_hold.h"
-#include "hold_tier.h"
+#include "cgroup_node.h"
+#include "count_of.h"
+#include "tier_scope.h"
 
 static void explain(int err, bool system, char *why)
 {
@@ -27,6 +29,39 @@ static void explain(int err, bool system, char *why)
         default:
                 snprintf(why, AFZ_HOLD_WHY_CAP, "the %s refused a scope: %s", who, strerror(-err));
         }
+}
+
+/* The top is a container's own: a scope stays below it. */
+static bool has_limit(const struct afz_env *env, const struct afz_cgroup_path *path)
+{
+        struct afz_cgroup_path at = *path, up = *path;
+        bool bounds = false;
+        while (!bounds && afz_cgroup_path_up(&up)) {
+                struct afz_cgroup_node node;
+                afz_cgroup_node_open(&node, env, &at, true);
+                bounds = afz_cgroup_node_bounds(&node);
+                afz_cgroup_node_close(&node);
+                at = up;
+        }
+        return bounds;
+}
+
+bool afz_scope_would_leave(const struct afz_env *env, const struct afz_cgroup_path *path, char *why)
+{
+        static const char *const batch[] = {"slurm", "pbs", "htcondor", "sge_execd"};
+        const char *reason = NULL;
+        if (strncmp(path->name, "/user.slice/", strlen("/user.slice/")) == 0)
+                return false;
+        for (size_t i = 0; i < AFZ_COUNT_OF(batch) && !reason; i++)
+                if (strstr(path->name, batch[i]))
+                        reason = "a batch job's";
+        if (!reason && has_limit(env, path))
+                reason = "one with a limit";
+        if (reason)
+                snprintf(why, AFZ_HOLD_WHY_CAP,
+                         "it starts in %.60s, %s, which it would leave for a scope", path->name,
+                         reason);
+        return reason != NULL;
 }
 
 /* Where the process is now; the proof that the manager did as it was asked. */
@@ -89,6 +124,8 @@ static int scope_open(const struct afz_env *env, const struct afz_hold_plan *pla
                 snprintf(why, AFZ_HOLD_WHY_CAP, "the memory controller is not on cgroup v2");
                 return -ENODATA;
         }
+        if (afz_scope_would_leave(env, &path, why))
+                return -EPERM;
         r = afz_path(unit, sizeof unit, "antifreeze-%s.scope", plan->id);
         if (r < 0)
                 return r;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "front_grant.h"
 #include "hold_tier.h"
 #include "lines.h"
 #include "sharing.h"
@@ -23,6 +24,7 @@ struct reckoning {
         uint64_t inside_bytes;      /* what that one has left; UINT64_MAX: it is in none */
         struct afz_sharing sharing; /* the machine, and what others have of it */
         bool tight;
+        uint64_t granted_bytes; /* by a batch system, and that is least; 0: it is not */
         bool cut; /* --budget was more than a container, or the run around us, has left */
         char why[AFZ_RUN_WHY_CAP];
 };
@@ -77,6 +79,20 @@ static int look(struct reckoning *r, uint64_t promised_bytes)
         return 0;
 }
 
+/* As if it had been given by --budget: what others need comes of what they were granted. */
+static void keep_to_grant(struct reckoning *r, struct afz_budget *budget)
+{
+        const struct afz_machine_room *room = &r->sharing.room;
+        uint64_t granted = afz_grant_bytes(getenv);
+        uint64_t most = afz_room_of(room->total_bytes, UINT64_MAX, granted);
+        if (granted == UINT64_MAX || most >= budget->ram_bytes)
+                return;
+        r->granted_bytes = granted;
+        budget->ram_bytes = most;
+        budget->swap_bytes = afz_swap_default(most, room->swap_free_bytes);
+        budget->given = true;
+}
+
 static int make(void *ctx, uint64_t promised_bytes)
 {
         struct reckoning *r = ctx;
@@ -100,6 +116,8 @@ static int make(void *ctx, uint64_t promised_bytes)
                 budget.swap_bytes = afz_swap_default(budget.ram_bytes, room->swap_free_bytes);
                 budget.given = true;
                 r->tight = false;
+        } else {
+                keep_to_grant(r, &budget);
         }
         if (wish->swap_given)
                 budget.swap_bytes = wish->swap_bytes;
@@ -131,6 +149,10 @@ static void warn_small(const struct reckoning *r)
                     ours == r->order->ram_total_bytes ? "machine"
                     : r->inside[0]                    ? "run around this one"
                                                       : "container",
+                    afz_format_size(small, sizeof small, ours));
+        else if (r->granted_bytes != 0)
+                SAY(r, "Slurm has granted %s: the job gets %s",
+                    afz_format_size(theirs, sizeof theirs, r->granted_bytes),
                     afz_format_size(small, sizeof small, ours));
         else if (r->tight)
                 SAY(r, "the machine has hardly any memory left: the job gets a small budget");
@@ -179,7 +201,8 @@ int afz_front_promise(struct afz_guard_order *order, const struct afz_front_wish
                 afz_front_say(style, ret->page->id, "unrecorded",
                               "this run is not recorded: %s (--run-dir names another place)",
                               r.why);
-        if ((!order->budget.given || r.cut) && order->policy != AFZ_POLICY_WATCH)
+        if ((!order->budget.given || r.cut || r.granted_bytes != 0) &&
+            order->policy != AFZ_POLICY_WATCH)
                 warn_small(&r);
         return 0;
 }
