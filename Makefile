@@ -37,6 +37,7 @@ demo: ## train a small network, watched by Antifreeze
 	@tools/deps demo
 	@$(MAKE) --no-print-directory all
 	$(BUILD)/antifreeze demo none
+	@echo "That was a good run. Choose what shall go wrong: $(BUILD)/antifreeze demo"
 
 .PHONY: test
 test: ## run all tests: plain, under sanitizers, and a short run of every fuzzer
@@ -177,27 +178,33 @@ uninstall: ## remove what make install has put in place from this build folder
 
 .PHONY: deb
 deb: ## make the Debian package, in build-packages
-	@tools/deps packages
+	@tools/deps deb
 	@tools/deb $(PACKAGES)/deb $(PACKAGES)
 
 .PHONY: wheel
 wheel: ## make the wheel that has the program in it, in build-packages
-	@tools/deps packages
+	@tools/deps wheel
 	@tools/configure $(PACKAGES)/wheel --libdir=lib -Doptimization=2 -Ddebug=false -Dtests=false
 	@$(MESON) compile -C $(PACKAGES)/wheel
 	@tools/wheel $(PACKAGES)/wheel $(PACKAGES)/wheel-tree $(PACKAGES)
 
 .PHONY: test-packages
 test-packages: deb wheel ## install package and wheel into a bare Debian and use them there (as root)
+	@tools/deps test-packages
 	@/usr/bin/python3 -B tests/packages.py $(PACKAGES)
+
+.PHONY: test-newcomer
+test-newcomer: ## clone what is committed into a bare Debian that has git and make alone, and follow the README there (as root; NEWCOMER="--no-test")
+	@tools/deps test-newcomer
+	@/usr/bin/python3 -B tests/newcomer.py $(BUILD)-newcomer $(NEWCOMER)
 
 .PHONY: clean
 clean: ## remove the build folders
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(PACKAGES)
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(PACKAGES) $(BUILD)-newcomer
 
 .PHONY: help
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: configure-asan configure-tsan configure-fuzz
 configure-asan:

@@ -6,24 +6,15 @@ usage: packages.py FOLDER   (that `make deb wheel` put them into; the bare Debia
 import glob
 import os
 import re
-import shutil
 import subprocess
 import sys
 
+from bare_root import USER, Root, can_have_one, make_base
 from scenario import Checks
 
-USER = "tester"
-HOME = f"/home/{USER}"
 PACKAGES = "python3-venv,python3-numpy,man-db,bash-completion"
 CHECKS = Checks(deadline=600)
 check = CHECKS.check
-
-# In a mount namespace of its own: what is mounted is gone with it, however it ends.
-ENTER = """
-for place in proc sys dev; do mount --rbind "/$place" "$1/$place"; done
-root=$1 user=$2; shift 2
-exec chroot --userspec="$user" "$root" env -i HOME="%s" PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TERM=xterm "$@"
-""" % HOME
 
 LEARN = """
 import antifreeze, numpy
@@ -31,40 +22,6 @@ numpy.save("/tmp/x.npy", numpy.arange(4096, dtype="float32").reshape(1024, 4))
 batches = [batch.copy() for batch in antifreeze.Loader(PATH, batch=64)]
 print(len(batches), sum(float(b.sum()) for b in batches))
 """
-
-
-class Root:
-    """A bare Debian, which is removed again."""
-
-    def __init__(self, base, path):
-        self.path = path
-        shutil.rmtree(path, ignore_errors=True)
-        subprocess.run(["cp", "-a", "--reflink=auto", base, path], check=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.path, ignore_errors=True)
-
-    def call(self, *command, user=USER):
-        return subprocess.run(["unshare", "--mount", "sh", "-c", ENTER, "sh", self.path, user, *command], capture_output=True,
-                              text=True, stdin=subprocess.DEVNULL, timeout=CHECKS.deadline, check=False)
-
-    def bring(self, path):
-        shutil.copy(path, self.path + "/tmp")
-        return "/tmp/" + os.path.basename(path)
-
-
-def make_base(base):
-    """Once: it takes a minute or more."""
-    if os.path.exists(base + "/home/" + USER):
-        return
-    with open("/etc/os-release", encoding="utf-8") as file:
-        suite = re.search(r"^VERSION_CODENAME=(\w+)", file.read(), re.M)[1]
-    shutil.rmtree(base, ignore_errors=True)
-    subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", "--include=" + PACKAGES, "--skip=cleanup/apt/lists",
-                    f"--customize-hook=chroot \"$1\" useradd -m -s /bin/bash {USER}", suite, base], check=True)
 
 
 def used(root, where, python, lines):
@@ -106,7 +63,6 @@ def test_deb(base, folder):
     check("lintian has nothing to say", r.returncode == 0, r.stdout + r.stderr)
     with Root(base, folder + "/deb-root") as root:
         package = root.bring(deb)
-        shutil.copy("/etc/resolv.conf", root.path + "/etc/resolv.conf")
         install = f"apt-get -qq -o APT::Install-Recommends=true install -y {package}"
         r = root.call("sh", "-c", f"{install} || {{ apt-get -qq update && {install}; }}", user="root")
         check("apt installs it", r.returncode == 0, r)
@@ -118,7 +74,7 @@ def test_deb(base, folder):
 def test_wheel(base, folder):
     with Root(base, folder + "/wheel-root") as root:
         wheel = root.bring(glob.glob(folder + "/antifreeze-*.whl")[0])
-        venv = HOME + "/venv"
+        venv = f"/home/{USER}/venv"
         r = root.call("python3", "-m", "venv", "--system-site-packages", venv)
         check("a virtual environment", r.returncode == 0, r)
         before = left_in(root, venv)
@@ -132,12 +88,12 @@ def test_wheel(base, folder):
 
 def main():
     folder = os.path.abspath(sys.argv[1])
-    if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0:
+    if not can_have_one():
         print("skipped: to install packages into a bare Debian takes root and mounts of one's own")
         return
-    make_base(folder + "/base")
-    test_deb(folder + "/base", folder)
-    test_wheel(folder + "/base", folder)
+    base = make_base(folder + "/base", PACKAGES, options=["--skip=cleanup/apt/lists"])
+    test_deb(base, folder)
+    test_wheel(base, folder)
     CHECKS.finish()
 
 

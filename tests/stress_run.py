@@ -104,7 +104,7 @@ class World:
         found = self.ours()
         found += [f"file {n} in the runtime folder" for n in listed(f"{self.runtime}/antifreeze") if n != "ledger.lock"]
         found += [f"cgroup {p}" for p in cgroups() if os.path.basename(p)[len("antifreeze-"):][:20] in ids]
-        for folder in ("/dev/shm/antifreeze-0", f"/dev/shm/antifreeze-{os.getuid()}", f"/tmp/antifreeze-{os.getuid()}"):
+        for folder in (f"/dev/shm/antifreeze-{os.getuid()}", f"/tmp/antifreeze-{os.getuid()}"):
             found += [f"{folder}/{n}" for n in listed(folder) if n[:20] in ids]
         found += [f"file {n} in the caller's folder" for n in listed(self.cwd)]
         for state in os.listdir(self.states):

@@ -272,6 +272,7 @@ def test_attach():
 def main():
     with Hold("pass", f"ram={100 * MB}") as h:
         if not h.ok:
+            h.process.communicate()  # it has nothing to close
             print(f"no cgroup v1 to be had: {h.opened}")
             sys.exit(77)
         wait_for("a short job ends", lambda: h.word("status") == "ok exit 0")

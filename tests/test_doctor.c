@@ -125,6 +125,24 @@ static void wsl2(void **state)
         machine_close(&m);
 }
 
+static void chroot_into_a_folder(void **state)
+{
+        (void)state;
+        struct machine m;
+        machine_open(&m, laptop_files);
+        /* Its root is no mount, so that none stands on one that is shown. */
+        afz_fixture_set(m.files, "proc/42/mountinfo",
+                        "103 83 0:21 / /proc rw,relatime - proc proc rw\n"
+                        "116 83 0:6 / /dev rw,relatime - devtmpfs devtmpfs rw,size=12332544k\n"
+                        "117 116 0:23 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=24684112k\n");
+        afz_fixture_set(m.files, "fs_space", "25276530688 25276530688 25276530688 10 9 /dev/shm\n");
+        machine_look(&m);
+        expect(&m, "processes", OK, "all processes");
+        expect(&m, "shm", OK, "24G");
+        expect(&m, "disk-home", UNKNOWN, "");
+        machine_close(&m);
+}
+
 static void docker(void **state)
 {
         (void)state;
@@ -339,6 +357,7 @@ int main(void)
                 cmocka_unit_test(all_is_well_on_the_laptop),
                 cmocka_unit_test(hybrid_is_not_cgroup2),
                 cmocka_unit_test(wsl2),
+                cmocka_unit_test(chroot_into_a_folder),
                 cmocka_unit_test(docker),
                 cmocka_unit_test(v2_without_memory_is_no_protection),
                 cmocka_unit_test(without_sys_nothing_of_it_is_ok),

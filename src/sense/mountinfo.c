@@ -118,6 +118,15 @@ static bool is_above(struct afz_span point, const char *path)
         return path[at] == '\0' || path[at] == '/';
 }
 
+/* Whether the mount stands on `parent`; NULL: on one that the table does not show. */
+static bool stands_on(const struct afz_mount_table *table, const struct afz_mount *m,
+                      const struct afz_mount *parent)
+{
+        if (parent)
+                return m != parent && m->parent == parent->id;
+        return m->parent == m->id || !afz_mount_by_id(table, m->parent);
+}
+
 /* The child of `parent` that a walk along the path meets first: of those on the way, the one with
  * the shortest mount point. */
 static const struct afz_mount *first_crossing(const struct afz_mount_table *table,
@@ -126,7 +135,7 @@ static const struct afz_mount *first_crossing(const struct afz_mount_table *tabl
         const struct afz_mount *best = NULL;
         for (size_t i = 0; i < table->count; i++) {
                 const struct afz_mount *m = &table->mount[i];
-                if (m == parent || m->parent != parent->id || !is_above(m->point, path))
+                if (!is_above(m->point, path) || !stands_on(table, m, parent))
                         continue;
                 if (!best || m->point.n < best->point.n)
                         best = m;
@@ -139,14 +148,10 @@ const struct afz_mount *afz_mount_of_path(const struct afz_mount_table *table, c
         const struct afz_mount *at = NULL;
         if (path[0] != '/')
                 return NULL;
-        /* The root of a namespace stands on a mount that the table does not show. */
-        for (size_t i = 0; i < table->count && !at; i++) {
-                const struct afz_mount *m = &table->mount[i];
-                if (m->point.n == 1 && (m->parent == m->id || !afz_mount_by_id(table, m->parent)))
-                        at = m;
-        }
-        /* The bound ends a walk through a table that is a ring; no kernel writes one. */
-        for (size_t steps = 0; at && steps <= table->count; steps++) {
+        /* The root of a namespace stands on a mount that the table does not show; in a chroot into
+         * a mere folder, so do all mounts in it. The bound ends a walk through a table that is a
+         * ring; no kernel writes one. */
+        for (size_t steps = 0; steps <= table->count; steps++) {
                 const struct afz_mount *next = first_crossing(table, at, path);
                 if (!next)
                         return at;

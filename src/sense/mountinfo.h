@@ -41,7 +41,8 @@ const struct afz_mount *afz_mount_by_id(const struct afz_mount_table *table, uin
 
 /* The mount that an absolute, unescaped path leads to, found as the kernel finds it: from the root,
  * crossing each mount that stands on the way. A mount that is hidden below another is never the
- * answer. NULL when there is no root or the path is not absolute. */
+ * answer. NULL when the path is not absolute, or on no mount that the table shows: in a chroot its
+ * root may not be one. */
 const struct afz_mount *afz_mount_of_path(const struct afz_mount_table *table, const char *path);
 
 #endif
