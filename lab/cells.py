@@ -48,18 +48,15 @@ JOBS = {
     "page-cache": Job("reads a file of 4 GB", lab_job("page-cache"), fits=True),
     "neighbour": Job("a job of 350 MB; a browser-like program outside it grows by half the RAM", lab_job("steady"),
                      fits=True, needs_swap=True, beside=("lab-neighbour", "neighbour")),
+    "epochs": Job("goes through 800 MB over and over and changes them, and may have them in swap", lab_job("epochs"),
+                  fits=True, needs_swap=True, options=("--swap", "2G")),
     "shared-workers": Job("8 forked workers that only read a parent's 250 MB", lab_job("shared-workers"), fits=True),
     "peak": Job("372 MiB for 1.5 s under a budget of 400", lab_job("peak"), fits=True,
                 options=("--budget", "400M", "--swap", "0")),
-    "train-clean": Job("the C trainer, 8 steps", ("afz-trainer", "--steps", "8", "--quiet"), fits=True),
-    "train-history": Job("the C trainer keeps 64 MiB a step", ("afz-trainer", "--retain-history=64M", "--quiet")),
+    "train-clean": Job("the C trainer, 8 steps", ("afz-trainer", "--steps", "8", "--threads", "2", "--quiet"), fits=True),
+    "train-history": Job("the C trainer keeps 64 MiB a step", ("afz-trainer", "--retain-history=64M", "--threads", "2", "--quiet")),
     "train-dataset": Job("the C trainer loads 1200 MB", ("afz-trainer", "--whole-dataset=1200M", "--quiet")),
-    "train-thrash": Job("the C trainer with 900 MB of data, of which all may be in swap", ("afz-trainer", "--whole-dataset=900M", "--quiet"),
-                        options=("--swap", "2G")),
-    "train-neighbour": Job("the C trainer with 300 MB; a browser-like program outside it grows by half the RAM",
-                           ("afz-trainer", "--whole-dataset=300M", "--steps", "60", "--quiet"), fits=True, needs_swap=True,
-                           beside=("lab-neighbour", "neighbour")),
-    "train-batch": Job("the C trainer with a batch of 200000", ("afz-trainer", "--large-batch=200000", "--quiet")),
+    "train-batch": Job("the C trainer with a batch of 100000", ("afz-trainer", "--large-batch=100000", "--quiet")),
 }
 
 GUARDS = {

@@ -23,6 +23,7 @@ import beats  # noqa: E402
 from cells import GUARDS, JOBS, parse  # noqa: E402
 
 RUN = "/run/lab"  # tmpfs
+OUT = "/out"  # the host's, where it wants recordings
 BIN = "/opt/lab"  # the root disk, which is not slow: a program's own code is not what is measured
 PROGRAMS = ("lab-job", "lab-neighbour", "lab-desktop", "antifreeze", "afz-trainer")
 FAMILY = ("lab-job", "antifreeze", "afz-")  # what belongs to the job or to Antifreeze, by the name of the process
@@ -33,6 +34,7 @@ CALM_NS = 60_000_000  # no beat of those may be later
 CALM_WAIT_S = 20
 AFTER_S = 2  # beats after the job's end that still count: what it left behind is its own
 LOOK_S = .05
+END_S = 20  # for a job that did not end in time, and what is written down about it
 
 
 def now_ns():
@@ -93,6 +95,8 @@ class Machine:
             source = f"/share/{'lab-job' if name == 'lab-neighbour' else name}"
             if os.path.exists(source):
                 shutil.copy(source, f"{BIN}/{name}")
+        os.makedirs(f"{BIN}/probe", exist_ok=True)  # where Antifreeze looks for it
+        shutil.copy("/share/libantifreeze-probe.so", f"{BIN}/probe")
         with open("/lab-4g", "wb") as file:  # holes: they fill the page cache like anything else, and need no disk
             file.truncate(4 << 30)
         self.swaps = [line.split() for line in read("/proc/swaps").splitlines()[1:]]
@@ -118,17 +122,22 @@ class Machine:
             quiet("swapon", *(["--priority", str(priority)] if priority >= 0 else []), swap[0])
 
 
+def send(number, wanted):
+    """To every process whose name is wanted; the oldest first, so that a storm of forks loses its root. Says whether there are any."""
+    victims = sorted(pid for (pid, _), name in processes().items() if wanted(name))
+    for pid in victims:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+    return bool(victims)
+
+
 def kill_all(wanted):
-    """Ends every process whose name is wanted; the oldest first, so that a storm of forks loses its root."""
+    """Ends every process whose name is wanted."""
     for _ in range(50):
-        victims = sorted(pid for (pid, _), name in processes().items() if wanted(name))
-        if not victims:
+        if not send(signal.SIGKILL, wanted):
             return
-        for pid in victims:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         time.sleep(.2)
 
 
@@ -233,6 +242,15 @@ class Job:
         self.end_ns = now_ns()
         return self.process.returncode is not None
 
+    def end(self):
+        """As its user would do it, so that there is a verdict; and by force, where that takes too long."""
+        if send(signal.SIGTERM, lambda name: name == "antifreeze"):
+            try:
+                self.process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                pass
+        kill_all(is_family)
+
     def status(self):
         """As a shell has it; None while it runs."""
         code = self.process.returncode
@@ -246,6 +264,13 @@ class Job:
             return {}
         rate = size / (last - first) * 1000 if last > first else None
         return {"grown_mb": round(size / 1e6), "rate_mb_s": rate and round(rate), "forks": forks}
+
+    def keep(self, name):
+        """The recording, where the host wants it."""
+        if os.path.ismount(OUT) and os.path.isdir(self.run_dir):
+            kept = f"{OUT}/{name.replace('/', '-')}"
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(self.run_dir, kept)
 
     def verdict(self):
         try:
@@ -313,7 +338,7 @@ def run_cell(machine, cell, number, seconds):
     job.go()
     ended = job.wait(seconds)
     if not ended:
-        kill_all(is_family)
+        job.end()
     desktop.wait_beat(job.end_ns + AFTER_S * 10**9, 60)
     print(f"end {number}", flush=True)
 
@@ -335,6 +360,7 @@ def run_cell(machine, cell, number, seconds):
         **job.grown(), "verdict": job.verdict(), "said": last_word(cell, job, since),
         "stderr": read(job.stderr)[-2000:],
     }
+    job.keep(cell.name)
     result["late_ms"] = round(result["worst_ms"] - result["idle_worst_ms"], 1)
     return result
 

@@ -250,6 +250,18 @@ static int job_steady(const char *arg)
         return 0;
 }
 
+/* Goes through all of it over and over, and changes it: what does not fit into RAM comes back from
+ * swap each time, and something else has to go there. Ends by itself. */
+static int job_epochs(const char *arg)
+{
+        size_t bytes = number_or(arg, 800) * LAB_MIB;
+        unsigned char *p = grow(bytes / LAB_MIB, 100);
+        uint64_t end = lab_now_ns() + 2 * WORK_S * 1000000000ULL;
+        for (size_t at = 0; lab_now_ns() < end; at = (at + LAB_PAGE) % bytes)
+                p[at + 128]++;
+        return 0;
+}
+
 /* Not a job: what stands beside one. It stays a while after its growth, working on a part, as a
  * browser does. */
 static int job_neighbour(const char *arg)
@@ -285,6 +297,7 @@ static const struct {
         {"fork-storm", job_fork_storm},
         {"page-cache", job_page_cache},
         {"steady", job_steady},
+        {"epochs", job_epochs},
         {"neighbour", job_neighbour},
         {"shared-workers", job_shared_workers},
         {"peak", job_peak},

@@ -1,10 +1,18 @@
 #!/usr/bin/env python3
 """The freeze lab's own reckoning, without its machine: beats, plans, verdicts on a cell, the table."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
+import json
 import os
+import signal
+import subprocess
 import sys
+import tempfile
+import types
 import unittest
+import unittest.mock
 
 LAB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lab")
 sys.dont_write_bytecode = True
@@ -64,6 +72,87 @@ class Cells(unittest.TestCase):
         for boot in boots:
             self.assertEqual(len({cell.machine for cell in boot}), 1)
             self.assertLessEqual(len(boot), lab.CELLS_A_BOOT)
+
+
+class NoMachine(unittest.TestCase):
+    """What stands in for vm says why there is none; that is the lab's last line, and its status is 2."""
+
+    def ended(self, program):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
+            vm = os.path.join(folder, "vm")
+            with open(vm, "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\n{program}\n")
+            os.chmod(vm, 0o755)
+            with unittest.mock.patch.object(lab, "VM", vm):
+                try:
+                    lab.make_machine()
+                    return 0, said.getvalue()
+                except SystemExit as end:
+                    return end.code, said.getvalue().replace(vm, "vm")
+
+    def test_line(self):
+        for program, code, last in (
+                ("exit 0", 0, ""),
+                ("echo vm: kernel 6.1 >&2; echo >&2; echo vm: please install: QEMU >&2; exit 125", 2,
+                 "lab: no machine to run in: vm: please install: QEMU"),
+                ("exit 7", 2, "lab: no machine to run in: vm build ended with 7")):
+            with self.subTest(program):
+                got, said = self.ended(program)
+                self.assertEqual((got, (said.splitlines() or [""])[-1]), (code, last))
+
+
+class Listening(unittest.TestCase):
+    def test_progress(self):
+        """A cell is told of when it starts, and its result comes with the host's load."""
+        words = ["begin 0\n", "end 0\n", 'result 0 {"calm": true}\n']
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            heard = list(lab.listen(words, [cells.parse("scope/burst")], 90))
+        self.assertIn("scope/burst/disk/root: started, for 90 s at most", said.getvalue())
+        self.assertEqual([(cell.name, told["noisy"]) for cell, told in heard], [("scope/burst/disk/root", True)])
+
+
+class Keeping(unittest.TestCase):
+    def test_after_each(self):
+        """What is known is kept after each result, so that a run that is cut off has not been in vain."""
+        both, kept = [cells.parse("scope/burst"), cells.parse("none/burst")], []
+        options = types.SimpleNamespace(build="", repeat=1, tries=1)
+        with unittest.mock.patch.object(lab, "make_share"), contextlib.redirect_stderr(io.StringIO()), \
+                unittest.mock.patch.object(lab, "boot", lambda share, group, options: ((cell, result()) for cell in group)):
+            lab.run(both, options, lambda so_far: kept.append([len(so_far[cell]) for cell in both]))
+        self.assertEqual(kept, [[1, 0], [1, 1]])
+
+    def test_document(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "results.json")
+            lab.write(out, {Words.ours: [result()], Words.fits: []}, types.SimpleNamespace(cap=90, repeat=1), 0)
+            with open(out, encoding="utf-8") as file:
+                found = json.load(file)["cells"]
+            self.assertEqual([(cell["cell"], cell["missed"]) for cell in found],
+                             [("scope/burst/disk/root", []), ("scope/peak/disk/root", ["not run"])])
+            self.assertEqual(os.listdir(folder), ["results.json"])
+
+
+class Ending(unittest.TestCase):
+    def ended_by(self, name):
+        """The signal that ends a job whose process is called so."""
+        job = guest.Job.__new__(guest.Job)
+        with subprocess.Popen(["sleep", "60"]) as job.process:
+            def there():
+                return {(job.process.pid, "1"): name} if job.process.poll() is None else {}
+            with unittest.mock.patch.object(guest, "processes", there):
+                job.end()
+        return -job.process.returncode
+
+    def test_in_time(self):
+        self.assertEqual(self.ended_by("antifreeze"), signal.SIGTERM)  # so that it writes its verdict
+        self.assertEqual(self.ended_by("lab-job"), signal.SIGKILL)
+
+    def test_gone(self):
+        with subprocess.Popen(["true"]) as gone:
+            pass
+        with unittest.mock.patch.object(guest, "processes", lambda: {(gone.pid, "1"): "lab-job"}):
+            self.assertTrue(guest.send(signal.SIGTERM, guest.is_family))
+            self.assertFalse(guest.send(signal.SIGTERM, lambda name: name == "sshd"))
 
 
 class Words(unittest.TestCase):

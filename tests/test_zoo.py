@@ -7,6 +7,9 @@ What needs torch is left out where there is none. `make zoo` runs all rows, unde
 """
 import argparse
 import concurrent.futures
+import contextlib
+import dataclasses
+import io
 import json
 import os
 import re
@@ -88,24 +91,65 @@ def test_examiner():
     check("ends", [play.how(code) for code in (0, 75, 1, -9)] == [FINISHED, STOPPED, FAILED, FAILED])
 
 
+def with_lab(program, run):
+    """run() with a stand-in for the lab: what it gives, and what it printed on stderr."""
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in, kept = os.path.join(folder, "lab"), lab_part.LAB
+        with open(stand_in, "w", encoding="utf-8") as file:
+            file.write(f"import sys\n{program}")
+        lab_part.LAB, said = stand_in, io.StringIO()
+        try:
+            with contextlib.redirect_stderr(said):
+                return run(), said.getvalue()
+        finally:
+            lab_part.LAB = kept
+
+
 def test_lab():
     """What comes back from the lab, by a stand-in for it."""
     run = {"status": 75, "ended": True, "after_s": 9.1, "late_ms": 12., "stalled_s": 0, "else_died": [], "noisy": False,
            "verdict": {"verdicts": [{"id": "leak", "level": "act", "where": None}]}}
     froze = {**run, "status": None, "ended": False, "late_ms": 5300., "else_died": ["sshd"], "verdict": None}
     names = "scope/train-history/disk/user", "none/train-history/disk/user"
-    document = {"cells": [{"cell": name, "missed": [], "runs": [one]} for name, one in zip(names, (run, froze))]}
-    with tempfile.TemporaryDirectory() as folder:
-        stand_in = os.path.join(folder, "lab")
-        with open(stand_in, "w", encoding="utf-8") as file:
-            file.write(f"import sys\nassert {names[0]!r} in sys.argv and {names[1]!r} in sys.argv\n"
-                       f"open(sys.argv[sys.argv.index('--json') + 1], 'w').write({json.dumps(document)!r})\n")
-        lab_part.LAB, kept = stand_in, lab_part.LAB
-        row = Row("causes/only-there", ("leak",), "1G", STOPPED, None, "It leaks.", cell=names[0])
-        got = lab_part.play(row, OPTIONS)
-        lab_part.LAB = kept
+    row = Row("causes/only-there", ("leak",), "1G", STOPPED, None, "It leaks.", cell=names[0])
+
+    def played_with(guarded, unguarded):
+        document = {"cells": [{"cell": name, "missed": [], "runs": runs} for name, runs in zip(names, (guarded, unguarded))]}
+        program = (f"assert {names[0]!r} in sys.argv and {names[1]!r} in sys.argv\n"
+                   f"open(sys.argv[sys.argv.index('--json') + 1], 'w').write({json.dumps(document)!r})\nprint('lab: at work', file=sys.stderr)\n")
+        return with_lab(program, lambda: dict(lab_part.play_all([row], OPTIONS))[row])
+
+    got, said = played_with([run], [froze])
     check("the lab's words", tell.lab_words(got) == "+0.01 s, stopped; +5.30 s, never, sshd died", tell.lab_words(got))
     check("the lab's run is right", tell.is_right(got), got)
+    check("the lab's progress is passed on", "lab: at work" in said, said)
+    got, _ = played_with([{**run, "status": 0}], [froze])
+    check("a wrong end in the lab is wrong", not tell.is_right(got), got)
+    got, _ = played_with([{**run, "ended": False}], [froze])
+    check("one that never ends is wrong", not tell.is_right(got), got)
+    for guarded, words in (([{**run, "ended": False, "noisy": True}], "busy host"), ([], "its machine ended before"),
+                           ([{"error": "no gate"}], "no gate"), ([{**run, "verdict": None}], "no verdict")):
+        got, _ = played_with(guarded, [froze])
+        check(f"the lab's failure: {words}", words in got.get("error", ""), got)
+
+
+def test_no_lab():
+    row = Row("causes/only-there", ("leak",), "1G", STOPPED, None, "It leaks.", cell="scope/train-history/disk/user")
+    for code, wanted in ((2, "left out: no freeze lab (lab: please install: QEMU) here"),
+                         (1, "failed: the lab ended with 1; the last it said: lab: please install: QEMU")):
+        got, _ = with_lab(f"print('vm: at work\\nlab: please install: QEMU', file=sys.stderr)\nsys.exit({code})",
+                          lambda: dict(lab_part.play_all([row], OPTIONS))[row])
+        check("no machine, or none that lived: one line", got == {"error": wanted}, got)
+
+
+def test_vm_is_due():
+    """What was run in the lab is run again when its job there changes."""
+    row = next(row for row in ROWS if row.name == "trainer/clean")
+    kept, before = lab_part.JOBS["train-clean"], lab_part.digest(row, OPTIONS)
+    check("the same job, the same sum", lab_part.digest(row, OPTIONS) == before)
+    lab_part.JOBS["train-clean"] = dataclasses.replace(kept, command=(*kept.command, "--seed", "7"))
+    check("another job, another sum", lab_part.digest(row, OPTIONS) != before)
+    lab_part.JOBS["train-clean"] = kept
 
 
 def test_page():

@@ -4,7 +4,6 @@ from row import CLEAN, FAILED, FINISHED, STOPPED, Row
 HISTORY = ("leak:retained-history",)
 DATA = ("dataset-in-memory",)
 REFUSED = {"want_adapt": ("host-exhaustion",)}  # adapt refuses 4 GB at once, the program ends of it, and whether they were data nobody has seen
-LEAKS_AGAIN_S = 300  # adapt starts it anew with ever smaller steps, four times in all, before it gives up: that is not known to be a leak then
 
 
 def clean(name, budget, why, **more):
@@ -13,10 +12,10 @@ def clean(name, budget, why, **more):
 
 ROWS = [
     Row("torch/000-e1/written", HISTORY, "1500M", STOPPED, STOPPED,
-        "\"Incorrect\", and it is: 4 MB are kept from every step, 40 GB in all.", limit_s=LEAKS_AGAIN_S),
+        "\"Incorrect\", and it is: 4 MB are kept from every step, 40 GB in all."),
     Row("torch/000-e1/shown", HISTORY, "800M", STOPPED, STOPPED,
         "The same on a small budget, 1 MB a step, kept by a function that is called from the loop.",
-        want_adapt=(*HISTORY, "leak:retained-graph"), limit_s=LEAKS_AGAIN_S, fast=True),  # in parts there are more operations in that line
+        want_adapt=(*HISTORY, "leak:retained-graph"), fast=True),  # in parts there are more operations in that line
     clean("torch/000-e1/correct", "1500M",
           "\"Correct\", and it is: a rolling buffer of 100. It grows for 100 steps, and nothing is foretold meanwhile."),
 
@@ -50,7 +49,7 @@ ROWS = [
 
     clean("torch/004-e2/written", "1G", "\"Potential leak\", and it is none: a name is given to the next product, and the last one is freed."),
     Row("torch/004-e2/shown", (*HISTORY, "leak:retained-graph"), "900M", STOPPED, STOPPED,
-        "Where it is a leak: the products go into a list, 2 MB a step, each with the nodes of the graph that it came from.", limit_s=LEAKS_AGAIN_S),
+        "Where it is a leak: the products go into a list, 2 MB a step, each with the nodes of the graph that it came from."),
     clean("torch/004-e2/correct", "1G", "Truly correct: the mean of each is kept, as a number."),
 
     clean("torch/004-e3/written", "1G", "\"Leaky layer\", and it leaks nothing: one tensor of 4 MB, for ever the same."),

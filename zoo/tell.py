@@ -19,6 +19,9 @@ name stands in [bench/RESULTS.md](../bench/RESULTS.md#verdicts). Rows with a GPU
 - **the machine's beat**: a stand-in for a desktop touches 192 MB every 50 ms; how much later than on the idle machine before the worst
   beat came. Kept: at most 100 ms.
 - **cost**: processor time of all of Antifreeze, of one core.
+- **in the lab's machine**: a virtual one of 1 GiB ([`lab/`](../lab/)), where a program may do its worst: how much later than on the idle machine
+  the worst beat came, and how it ended, with Antifreeze and without. *never*: it was still running after two minutes. *noisy*: other programs of the
+  host took time from that machine, so that the beat says little.
 """
 
 
@@ -48,7 +51,7 @@ def show(key, result):
 
 def lab_words(result):
     with_us, without = result["guarded"], result["unguarded"]
-    return f"{lab_side(with_us)}; {lab_side(without)}"
+    return f"{'' if result['end_right'] else '**wrong** end: '}{lab_side(with_us)}; {lab_side(without)}"
 
 
 def lab_side(side):

@@ -1,6 +1,8 @@
 """tf.function retracing: the learning rate goes into the step as a Python number that is another one each time, so the function is traced
 anew in every step. Each trace stays, with its copy of the table: 2 MB a step.
 """
+import time
+
 import numpy as np
 import tensorflow as tf
 
@@ -26,3 +28,4 @@ for step in range(300):
     loss = train_step(rows, .001 / (1 + step))  # the line
     if step % 20 == 0:
         print(f"step {step}: loss {float(loss):.4f}", flush=True)
+    time.sleep(.04)

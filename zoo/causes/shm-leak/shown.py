@@ -1,4 +1,6 @@
 """Shared memory that is never given back: each batch is put where other processes could see it, and none is dropped. 1 MB a step."""
+import time
+
 import torch
 
 model = torch.nn.Linear(1000, 1)
@@ -19,3 +21,4 @@ for step in range(1500):
     publish(x)
     if step % 50 == 0:
         print(f"step {step}: loss {loss.item():.4f}", flush=True)
+    time.sleep(.04)

@@ -21,6 +21,6 @@ for epoch in range(6):
             predictions = model(batch[0])
             loss = tf.keras.losses.categorical_crossentropy(batch[1], predictions)
         gradients = tape.gradient(loss, model.trainable_variables)  # the line
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))  # or the line at which TensorFlow's own pool runs empty
         history.append(gradients)
     print(f"epoch {epoch}: loss {float(tf.reduce_mean(loss)):.4f}", flush=True)
