@@ -440,9 +440,11 @@ static void large_blocks_that_fill(void **state)
                 bool made_anew, has_teeth;
                 unsigned verdicts;
                 const char *stack;
-        } rows[] = {{2, false, false, 0, TABLE}, {2, false, true, 0, TABLE},
-                    {2, true, false, 1, TABLE},  {400, false, false, 1, TABLE},
-                    {2, false, false, 0, POOL},  {2, false, true, 1, POOL}};
+                unsigned larger; /* than what is full when it ends, so many times */
+        } rows[] = {{2, false, false, 0, TABLE, 1},   {2, false, true, 0, TABLE, 1},
+                    {2, false, false, 0, TABLE, 3},   {2, true, false, 1, TABLE, 1},
+                    {400, false, false, 1, TABLE, 1}, {2, false, false, 0, POOL, 1},
+                    {2, false, true, 1, POOL, 1}};
         struct fly_times t = fly_every(0, END_MS, 1000);
         (void)state;
         for (unsigned i = 0; i < AFZ_COUNT_OF(rows); i++) {
@@ -460,7 +462,7 @@ static void large_blocks_that_fill(void **state)
                 tell_site(&fill);
                 fly_flat(&flight, AFZ_KIND_SITE, fill.id, AFZ_SITE_BLOCKS, t, rows[i].blocks);
                 fly_line(&flight, AFZ_KIND_SITE, fill.id, AFZ_SITE_TOTAL, t,
-                         FLY_MB(fill.mega_per_s * END_MS / 1000),
+                         FLY_MB(rows[i].larger * fill.mega_per_s * END_MS / 1000),
                          rows[i].made_anew ? 4 * fill.mega_per_s * (1 << 20) : 0);
                 struct afz_outcome o = ask(afz_judge_leak, &c);
                 if (o.verdicts != rows[i].verdicts)

@@ -259,7 +259,10 @@ static void wait_for_job(struct front *f, const struct afz_env *env, pid_t root)
                 if (info.si_code != CLD_STOPPED)
                         break;
                 (void)waitid(P_PID, (id_t)root, &info, WSTOPPED | WNOHANG);
-                stop_as(info.si_status);
+                /* A brake that the guard has left is no wish of the user's: it is being lifted, and
+                 * nobody would wake us. */
+                if (info.si_status != SIGSTOP || !atomic_load(&f->run.page->braked))
+                        stop_as(info.si_status);
         }
         if (never_ran(env, root))
                 afz_front_say(f->style, f->run.page->id, "failed", "it was not started any more");

@@ -217,7 +217,7 @@ static double told(const struct afz_track *site, enum afz_metric metric, uint32_
 bool afz_leak_fills(const struct afz_leak_growth *growth, const struct afz_site_row *row)
 {
         uint32_t to_ms = growth->to_ms + 1;
-        double blocks = 0, live = 0, total = 0;
+        double blocks = 0, live = 0, total = 0, before = 0;
         const struct afz_track *site;
         if (!afz_track_column(row->track, AFZ_SITE_TOTAL)) /* small ones of many stacks */
                 return false;
@@ -227,6 +227,8 @@ bool afz_leak_fills(const struct afz_leak_growth *growth, const struct afz_site_
                 blocks += told(site, AFZ_SITE_BLOCKS, to_ms);
                 live += told(site, AFZ_SITE_LIVE, to_ms);
                 total += told(site, AFZ_SITE_TOTAL, to_ms);
+                before += told(site, AFZ_SITE_TOTAL, growth->from_ms);
         }
-        return blocks < FEW_BLOCKS && total <= MADE_ANEW * live;
+        /* Of one that is large and not half full yet, what was asked for is all the same. */
+        return blocks < FEW_BLOCKS && (total <= MADE_ANEW * live || total <= before);
 }
