@@ -142,9 +142,11 @@ int afz_seal(int on)
         if (socket && state.life) /* for programs that are started from here */
                 socket[0] = on ? '\0' : '/';
         /* Other threads may be locked in with this one. */
-        for (int turn = 0; on && book && atomic_load(&book->inside) > 0 && turn < SEAL_TURNS;
-             turn++)
+        for (int turn = 0; on && turn < SEAL_TURNS; turn++) {
+                if (!atomic_load(&state.busy) && !(book && atomic_load(&book->inside) > 0))
+                        break;
                 (void)sched_yield();
+        }
         return was;
 }
 
@@ -208,11 +210,14 @@ static void show(struct afz_book *book)
         atomic_store(&afz_book_now, book);
 }
 
-/* By one thread at a time. */
+/* By one thread at a time. malloc() is no cancellation point, though we may wait in it here. */
 static struct afz_book *get_book(int wanted)
 {
         struct afz_book *book = NULL;
-        int saved = errno, r = open_book(wanted == TO_ASK, &book);
+        int saved = errno, cancels = PTHREAD_CANCEL_ENABLE;
+        (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+        int r = open_book(wanted == TO_ASK, &book);
+        (void)pthread_setcancelstate(cancels, &cancels);
         if (r == 0)
                 show(book);
         else if (r == -EAGAIN)

@@ -361,6 +361,16 @@ def test_attach():
     check("Ctrl-C lets it go", a.returncode == 0 and p.poll() is None, a.returncode)
     p.kill()
     p.wait()
+    p = subprocess.Popen([PYTHON, "-c", GROW + "kept = grow(400, 1000); print('ready', flush=True); sys.stdin.readline()"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    p.stdout.readline()
+    a = subprocess.Popen([world.antifreeze, "attach", str(p.pid)], stderr=subprocess.PIPE, text=True,
+                         env=environment(SLURMD_NODENAME="node1", SLURM_MEM_PER_NODE="256"))
+    first = a.stderr.readline()
+    check("what the shell was granted is not the job's", "Slurm" not in first and "may use" in first, first)
+    p.communicate("go\n", timeout=DEADLINE)
+    a.communicate(timeout=DEADLINE)
+    check("and the job lives", p.returncode == 0 and a.returncode == 0, (p.returncode, a.returncode))
     r = subprocess.run([world.antifreeze, "attach", "999999"], capture_output=True, text=True, env=environment())
     check("no such process: one line and 125", r.returncode == 125 and r.stderr.count("\n") == 1, r)
 

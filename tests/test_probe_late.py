@@ -75,6 +75,9 @@ class Late(unittest.TestCase):
         self.check_whole(book)
         self.assertGreater(book["samples"], 100)
 
+    def test_a_thread_that_is_cancelled(self):
+        run(test_probe.PROGRAM, "late_cancelled")
+
     def test_python(self):
         self.assertTrue(pythons())
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:

@@ -256,7 +256,7 @@ def test_dry_run():
 
 def test_batch_systems():
     """What was granted is the budget, unless another is given; who only hands work on is told so, however soon it ends."""
-    granted = environment(SLURM_MEM_PER_NODE="256")
+    granted = environment(SLURM_MEM_PER_NODE="256", SLURMD_NODENAME="node1")
     r = run("true", env=granted)
     check("what Slurm granted is kept to", "Slurm has granted 256M: the job gets" in r.stderr and "--budget changes" not in r.stderr, r)
     r = run("true", options=["--budget", "300M"], env=granted)

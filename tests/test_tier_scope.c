@@ -48,6 +48,7 @@ static void test_would_leave(void **state)
                 afz_fixture_set(f, "proc/42/cgroup", text);
                 assert_int_equal(afz_cgroup_path_of(afz_fixture_env(f), 42, &path), 0);
                 bool leaves = afz_scope_would_leave(afz_fixture_env(f), &path, why);
+                assert_int_equal(afz_scope_takes_out(afz_fixture_env(f), 42, why), leaves);
                 if (leaves != (rows[i].why != NULL) || !strstr(why, rows[i].why ? rows[i].why : ""))
                         fail_msg("%s: %s", rows[i].cgroup, why);
         }

@@ -115,6 +115,24 @@ static void test_spends_little(void **state)
         assert_in_range(spent, 512 << 10, 3 << 20);
 }
 
+/* Who works long without a step, as in an evaluation, leaves enough for a hang that comes then. */
+static void test_leaves_some(void **state)
+{
+        struct afz_witness_due due = {0};
+        double cpu = 1;
+        int t = 0, looks = 0;
+        (void)state;
+        for (uint64_t step = 10; t < 8 * 3600; step++) {
+                for (int end = t + 110; t < end; t++)
+                        if (due_within(&due, t, t + 1, 1, &cpu, step, false) >= 0) {
+                                afz_witness_took(&due, 40 << 10);
+                                looks++;
+                        }
+        }
+        assert_in_range(looks, 3, 20);
+        assert_in_range(due_within(&due, t, t + 60, 0, &cpu, 9999, false), t + 18, t + 28);
+}
+
 /* ---- what ---- */
 
 enum { THREADS = 5 }; /* beside the main thread */
@@ -303,6 +321,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_due),
                 cmocka_unit_test(test_not_due),
+                cmocka_unit_test(test_leaves_some),
                 cmocka_unit_test(test_turning),
                 cmocka_unit_test(test_spends_little),
                 cmocka_unit_test_prestate(test_it_tells, &env),

@@ -7,7 +7,7 @@
 
 #include "cgroup2_hold.h"
 #include "cgroup_file.h"
-#include "hold_tier.h"
+#include "tier_scope.h"
 
 static int no_tree(const struct afz_env *env, int version, char *why)
 {
@@ -119,6 +119,8 @@ static int cgroup2_open(const struct afz_env *env, const struct afz_hold_plan *p
         int r = afz_cgroup_path_of(env, 0, &path), err = 0;
         if (r < 0 || path.version != 2)
                 return no_tree(env, r < 0 ? 0 : path.version, why);
+        if (plan->adopted && afz_scope_takes_out(env, pid, why)) /* ours is near us, not it */
+                return -EPERM;
         do {
                 r = try_in(&q, &path, &hold, reason);
                 if (r >= 0) {

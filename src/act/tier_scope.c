@@ -58,10 +58,16 @@ bool afz_scope_would_leave(const struct afz_env *env, const struct afz_cgroup_pa
         if (!reason && has_limit(env, path))
                 reason = "one with a limit";
         if (reason)
-                snprintf(why, AFZ_HOLD_WHY_CAP,
-                         "it starts in %.60s, %s, which it would leave for a scope", path->name,
-                         reason);
+                snprintf(why, AFZ_HOLD_WHY_CAP, "it is in %.60s, %s, which it would leave",
+                         path->name, reason);
         return reason != NULL;
+}
+
+bool afz_scope_takes_out(const struct afz_env *env, pid_t pid, char *why)
+{
+        struct afz_cgroup_path path;
+        return afz_cgroup_path_of(env, (uint64_t)pid, &path) == 0 && path.version == 2 &&
+               afz_scope_would_leave(env, &path, why);
 }
 
 /* Where the process is now; the proof that the manager did as it was asked. */
@@ -124,7 +130,7 @@ static int scope_open(const struct afz_env *env, const struct afz_hold_plan *pla
                 snprintf(why, AFZ_HOLD_WHY_CAP, "the memory controller is not on cgroup v2");
                 return -ENODATA;
         }
-        if (afz_scope_would_leave(env, &path, why))
+        if (afz_scope_takes_out(env, pid, why))
                 return -EPERM;
         r = afz_path(unit, sizeof unit, "antifreeze-%s.scope", plan->id);
         if (r < 0)

@@ -1,7 +1,9 @@
 #ifndef AFZ_TIER_SCOPE_H
 #define AFZ_TIER_SCOPE_H
-/* Whether a scope is the right place at all. Used by tier_scope.c and its test. */
+/* Whether a scope is the right place at all. Used by tier_scope.c, by tier_cgroup2.c for who is
+ * attached to, and by the test. */
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "cgroup_path.h"
 #include "hold_tier.h"
@@ -11,5 +13,7 @@
  * What is below user.slice stays below it. Sets why, of AFZ_HOLD_WHY_CAP bytes. */
 bool afz_scope_would_leave(const struct afz_env *env, const struct afz_cgroup_path *path,
                            char *why);
+/* The same of a process, wherever we are: one that is attached to need not be where we are. */
+bool afz_scope_takes_out(const struct afz_env *env, pid_t pid, char *why);
 
 #endif

@@ -79,9 +79,12 @@ static int look(struct reckoning *r, uint64_t promised_bytes)
         return 0;
 }
 
-/* As if it had been given by --budget: what others need comes of what they were granted. */
+/* As if it had been given by --budget: what others need comes of what they were granted. What was
+ * granted to who attaches is not what the job was, which may be above it already. */
 static void keep_to_grant(struct reckoning *r, struct afz_budget *budget)
 {
+        if (r->order->attach)
+                return;
         const struct afz_machine_room *room = &r->sharing.room;
         uint64_t granted = afz_grant_bytes(getenv);
         uint64_t most = afz_room_of(room->total_bytes, UINT64_MAX, granted);

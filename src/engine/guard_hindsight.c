@@ -58,12 +58,12 @@ _Noreturn static void be_judge(struct afz_guard *g, struct page *page, pid_t gua
         _exit(0);
 }
 
-/* Until it has ended, or has had its time. Signals are heard meanwhile. */
+/* Until it has ended, or has had its time, or nobody wants to know any more. */
 static void wait_for_judge(struct afz_guard *g, int pidfd)
 {
         struct pollfd child = {.fd = pidfd, .events = POLLIN};
-        uint64_t end = afz_guard_now(g) + most.life_ns;
-        while (poll(&child, 1, 0) == 0 && afz_guard_now(g) < end)
+        uint64_t begin = afz_guard_now(g), end = begin + most.life_ns;
+        while (poll(&child, 1, 0) == 0 && afz_guard_now(g) < end && g->unwanted_ns < begin)
                 afz_guard_wait(g, afz_guard_now(g) + most.look_ns);
         (void)afz_pidfd_signal(pidfd, SIGKILL);
 }

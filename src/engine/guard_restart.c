@@ -50,7 +50,8 @@ static void look_at_steps(struct afz_guard *g)
 static bool is_further(const struct afz_guard *g)
 {
         uint64_t step, saved;
-        return g->agent.base_step == 0 || !afz_keeper_steps(g->keeper, &step, &saved) || saved > 0;
+        return g->agent.base_step == 0 || !afz_keeper_looked(g->keeper) || /* nobody knows */
+               !afz_keeper_steps(g->keeper, &step, &saved) || saved > 0;
 }
 
 static bool plan_next(struct afz_guard *g, struct afz_restart_plan *ret)

@@ -19,8 +19,6 @@
 #include "run_words.h"
 #include "verdict_text.h"
 
-/* Eight verdicts with all their evidence, every byte of it escaped, are less. */
-
 static int read_page(const struct afz_run_ref *ref, struct afz_run_page *ret)
 {
         if (!ref->page_path[0])

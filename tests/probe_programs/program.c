@@ -473,6 +473,7 @@ int main(int argc, char **argv)
                 {"late_closed", late_closed},
                 {"late_children", late_children},
                 {"late_threads", late_threads},
+                {"late_cancelled", late_cancelled},
                 {"locked", locked},
                 {"filtered", filtered},
         };

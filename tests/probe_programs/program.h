@@ -27,6 +27,7 @@ int late_steps(void);
 int late_closed(void);
 int late_children(void);
 int late_threads(void);
+int late_cancelled(void);
 
 /* program_sealed.c: programs that lock themselves in. The same; 77: it cannot be done here. */
 int locked(void);

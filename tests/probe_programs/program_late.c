@@ -133,6 +133,32 @@ static void *allocates(void *unused)
         return NULL;
 }
 
+static _Atomic bool is_cancelled, outlived;
+
+static void *mallocs_on(void *unused)
+{
+        (void)unused;
+        while (!is_cancelled)
+                ;
+        for (clock_t end = clock() + CLOCKS_PER_SEC / 4; clock() < end;)
+                free(keep(malloc(3 << 20)));
+        outlived = true;
+        pthread_testcancel();
+        return NULL;
+}
+
+/* A thread that was cancelled ends where POSIX says so, and not in malloc(). */
+int late_cancelled(void)
+{
+        pthread_t thread;
+        void *end = NULL;
+        CHECK(!has_book() && pthread_create(&thread, NULL, mallocs_on, NULL) == 0);
+        CHECK(pthread_cancel(thread) == 0);
+        is_cancelled = true;
+        CHECK(pthread_join(thread, &end) == 0 && end == PTHREAD_CANCELED && outlived);
+        return wait_for_book(allocate);
+}
+
 int late_threads(void)
 {
         pthread_t thread[8];
