@@ -129,7 +129,7 @@ def test_names_from_path():
     """What PATH leads to is told by its place: an environment that was moved has programs whose interpreter is gone."""
     folders = [os.path.join(world.state, name) for name in ("first", "second")]
     for folder in folders:
-        os.makedirs(os.path.join(folder, "a-folder"))
+        os.makedirs(os.path.join(folder, "a-folder"), exist_ok=True)  # of the tier before
     for name, mode, text in ("moved", 0o755, "#!/no/such/python\n"), ("no-program", 0o644, "print(1)\n"), ("good", 0o755, "#!/bin/sh\nexit 4\n"):
         with open(os.path.join(folders[1], name), "w") as file:
             file.write(text)
