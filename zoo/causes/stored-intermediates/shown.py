@@ -1,6 +1,8 @@
 """Stored intermediate results: hooks put the outputs of every layer aside, to be looked at when the training is over. 1.3 MB a step, and the
 graph of each step with them.
 """
+import time
+
 import torch
 from torch import nn
 
@@ -23,3 +25,4 @@ for step in range(3000):
     optimizer.step()
     if step % 100 == 0:
         print(f"step {step}: loss {loss.item():.4f}, {len(activations)} outputs", flush=True)
+    time.sleep(.04)
