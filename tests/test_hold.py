@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 
-from scenario import MB, PYTHON, Scenario, guard_of
+from scenario import MB, PYTHON, Scenario, child_called, guard_of
 
 world = Scenario(deadline=90)
 check, environment, DEADLINE = world.check, world.environment, world.deadline
@@ -326,6 +326,35 @@ def test_guard_killed_at_the_end():
     os.kill(writers[0], signal.SIGCONT)
     out, err = p.communicate(timeout=DEADLINE)
     check("what a killed guard has reaped is known", p.returncode == 9, (out, err, p.returncode))
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def test_guard_killed_as_it_brakes():
+    """Without a cgroup the brake is a SIGSTOP. The front is not to take it for its user's, and stop as well: nobody would wake it."""
+    if world.tier != "none":
+        return
+    p = subprocess.Popen(arguments(GROW + "import os; print(os.getpid(), flush=True); k = grow(250, 60); sys.exit(9)", "--budget", "200M", "--swap", "0"),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    job, guard = int(p.stdout.readline()), guard_of(p.pid)
+    aide = child_called("antifreeze-aide", guard)
+    while state_of(job) != "T":
+        time.sleep(.0005)
+    for pid, sig in ((guard, signal.SIGSTOP), (aide, signal.SIGSTOP), (job, signal.SIGCONT), (job, signal.SIGSTOP), (guard, signal.SIGKILL)):
+        os.kill(pid, sig)  # the second stop is seen by nobody but the front
+    said = p.stderr.readline()
+    while said and "the guard was killed" not in said:
+        said = p.stderr.readline()
+    time.sleep(.5)
+    stopped = state_of(p.pid) == "T"
+    check("the front does not stop for a brake", not stopped, said)
+    os.kill(aide, signal.SIGCONT)
+    os.kill(p.pid, signal.SIGCONT)
+    err = p.communicate(timeout=DEADLINE)[1]
+    check("the brake is lifted, and the job goes on to its end", p.returncode == 9, (p.returncode, err))
 
 
 def test_guard_killed_contained():

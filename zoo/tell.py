@@ -9,7 +9,8 @@ INTRO = """# The zoo
 Every example of the seed documents as a real program, and those causes that they only name, each run under Antifreeze by `make zoo`,
 which made this page. [`zoo/`](../zoo/) has the programs; what is expected of each stands in its rows (`zoo/rows_*.py`). Programs and
 judges were mended until they agreed, so this is no blind score: how often programs that were never heard before are called by their right
-name stands in [bench/RESULTS.md](../bench/RESULTS.md#verdicts). Rows with a GPU come from another machine, with an H200. An empty cell was not run.
+name stands in [bench/RESULTS.md](../bench/RESULTS.md#verdicts). Rows with a GPU come from another machine, with an H200, and may be of an
+earlier build. An empty cell was not run.
 
 - **The program is judged, not the label that it came with.** Forms: `written` is the seed's own code and the least that makes it a
   training; `shown` is scaled or repaired, so that its trouble is real within a minute; `correct` is truly correct; `loader` is the same
