@@ -355,11 +355,13 @@ static void by_memory(void **state)
                 enum afz_site_memory memory;
                 double cgroup_per_s;
                 const char *id, *words;
+                bool around; /* the cgroup is not the job's own */
         } row[] = {
                 {AFZ_MEMORY_PINNED, 0, "leak:pinned", "pinned for the GPU"},
                 {AFZ_MEMORY_SHARED, 9, "leak:shm", "in shared memory"},
                 {AFZ_MEMORY_OBJECTS, 0, "leak:retained-history", "kept"},
                 {(enum afz_site_memory)99, 0, "leak:retained-history", "kept"},
+                {AFZ_MEMORY_HEAP, 9, "leak:retained-history", "kept", true}, /* somebody else's */
                 {(enum afz_site_memory) - 1, 0, "leak:retained-history", "kept"},
         };
         (void)state;
@@ -370,6 +372,8 @@ static void by_memory(void **state)
                 grows(10);
                 s.memory = row[i].memory;
                 tell_site(&s);
+                (void)fly_named(&flight, AFZ_KIND_CGROUP, 1,
+                                row[i].around ? "user.slice" : "antifreeze-", NULL, NULL);
                 fly_line(&flight, AFZ_KIND_CGROUP, 1, AFZ_CGROUP_SHMEM, fly_every(0, END_MS, 1000),
                          0, row[i].cgroup_per_s * (1 << 20));
                 struct afz_outcome o = judged();

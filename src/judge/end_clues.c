@@ -130,14 +130,9 @@ static int64_t level_of(const struct afz_track *track)
         return last_of(track, AFZ_CGROUP_LEVEL, &level) ? level : (int64_t)track->subject.id;
 }
 
-/* Made by this very run: one run may sit inside another's cgroup. */
 static bool is_ours(const struct afz_case *c, const struct afz_track *track)
 {
-        char mine[64];
-        if (c->facts.watch_only)
-                return false;
-        snprintf(mine, sizeof mine, "antifreeze-%s", c->flight->head.run);
-        return strstr(track->name, mine) != NULL;
+        return !c->facts.watch_only && afz_flight_is_own_cgroup(c->flight, track);
 }
 
 bool afz_end_was_full(const struct afz_case *c)

@@ -175,8 +175,10 @@ static double live_at(const struct afz_flight *flight, uint32_t t_ms)
 /* In the job's own cgroup, where there is one; else what its processes map of it. */
 static double shared_growth(const struct afz_flight *flight, const struct afz_trend *trend)
 {
-        const struct afz_column *cgroup =
-                afz_track_column(afz_flight_one(flight, AFZ_KIND_CGROUP), AFZ_CGROUP_SHMEM);
+        const struct afz_track *group = afz_flight_one(flight, AFZ_KIND_CGROUP);
+        const struct afz_column *cgroup = group && afz_flight_is_own_cgroup(flight, group)
+                                                  ? afz_track_column(group, AFZ_CGROUP_SHMEM)
+                                                  : NULL;
         const struct afz_column *mapped =
                 afz_track_column(afz_flight_one(flight, AFZ_KIND_JOB), AFZ_JOB_PSS_SHMEM);
         return afz_leak_rose(cgroup ? cgroup : mapped, trend);

@@ -1,6 +1,7 @@
 #include "flight.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -302,6 +303,13 @@ int afz_flight_mark(struct afz_flight *flight, uint32_t t_ms, enum afz_mark_kind
         if (t_ms > flight->end_ms)
                 flight->end_ms = t_ms;
         return 0;
+}
+
+bool afz_flight_is_own_cgroup(const struct afz_flight *flight, const struct afz_track *cgroup)
+{
+        char mine[64];
+        snprintf(mine, sizeof mine, "antifreeze-%s", flight->head.run);
+        return strstr(cgroup->name, mine) != NULL;
 }
 
 const struct afz_track *afz_flight_next(const struct afz_flight *flight, enum afz_kind kind,

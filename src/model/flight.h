@@ -130,6 +130,8 @@ bool afz_mark_is_picture(const struct afz_mark *mark); /* a STACK that begins so
 const struct afz_track *afz_flight_one(const struct afz_flight *flight, enum afz_kind kind);
 const struct afz_track *afz_flight_find(const struct afz_flight *flight, enum afz_kind kind,
                                         uint64_t id);
+/* Whether a cgroup was made by this very run: it may sit inside another's, or have none. */
+bool afz_flight_is_own_cgroup(const struct afz_flight *flight, const struct afz_track *cgroup);
 /* Walks the tracks of a kind, and no others, in the order in which they were made: start with
  * *cursor = 0; NULL at the end. */
 const struct afz_track *afz_flight_next(const struct afz_flight *flight, enum afz_kind kind,
