@@ -64,6 +64,8 @@ class FakeGuard:
         while True:
             try:
                 line = caller.recv(2048).decode()
+            except ConnectionResetError:  # said once, of one that left without hearing all, ahead of its last words
+                continue
             except OSError:
                 return
             if not line:

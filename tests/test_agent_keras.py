@@ -91,22 +91,6 @@ for n in range(4):
 """
 
 
-class Guard(test_agent_torch.Guard):
-    """A program that ends at once has said what it had to say all the same."""
-
-    def hear(self, client):
-        while True:
-            try:
-                line = client.recv(2048)
-                if not line:
-                    return
-                self.lines.append(line.decode())
-                if line.startswith(b"hello"):
-                    client.send(b"welcome 1 test")
-            except (BrokenPipeError, ConnectionResetError):
-                continue
-
-
 @contextlib.contextmanager
 def cgroup(limit_bytes):
     """A function that puts the process that calls it into a cgroup (v1) of so much memory. None where there is none to be made."""
@@ -142,7 +126,7 @@ def is_near(a, b):
 
 class Keras(unittest.TestCase):
     def play(self, text, line_bytes=0, status=0, **env):
-        guard = Guard()
+        guard = test_agent_torch.Guard()
         self.addCleanup(guard.close)
         inner, wrapper = HARNESS.keeper, None
         if line_bytes:

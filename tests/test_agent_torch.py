@@ -58,13 +58,13 @@ class Guard:
         while True:
             try:
                 line = client.recv(2048)
-            except ConnectionResetError:  # it went without hearing all; what it said is still to be had
+                if not line:
+                    return
+                self.lines.append(line.decode())
+                if line.startswith(b"hello"):
+                    client.send(b"welcome 1 test")
+            except (BrokenPipeError, ConnectionResetError):  # it went without hearing all; what it said is still to be had
                 continue
-            if not line:
-                return
-            self.lines.append(line.decode())
-            if line.startswith(b"hello"):
-                client.send(b"welcome 1 test")
 
     def events(self, kind):
         """What was said of that kind: a dictionary of its keys each."""

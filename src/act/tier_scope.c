@@ -46,28 +46,23 @@ static bool has_limit(const struct afz_env *env, const struct afz_cgroup_path *p
         return bounds;
 }
 
-bool afz_scope_would_leave(const struct afz_env *env, const struct afz_cgroup_path *path, char *why)
+bool afz_scope_takes_out(const struct afz_env *env, pid_t pid, char *why)
 {
         static const char *const batch[] = {"slurm", "pbs", "htcondor", "sge_execd"};
         const char *reason = NULL;
-        if (strncmp(path->name, "/user.slice/", strlen("/user.slice/")) == 0)
+        struct afz_cgroup_path path;
+        if (afz_cgroup_path_of(env, (uint64_t)pid, &path) < 0 || path.version != 2 ||
+            strncmp(path.name, "/user.slice/", strlen("/user.slice/")) == 0)
                 return false;
         for (size_t i = 0; i < AFZ_COUNT_OF(batch) && !reason; i++)
-                if (strstr(path->name, batch[i]))
+                if (strstr(path.name, batch[i]))
                         reason = "a batch job's";
-        if (!reason && has_limit(env, path))
+        if (!reason && has_limit(env, &path))
                 reason = "one with a limit";
         if (reason)
                 snprintf(why, AFZ_HOLD_WHY_CAP, "it is in %.60s, %s, which it would leave",
-                         path->name, reason);
+                         path.name, reason);
         return reason != NULL;
-}
-
-bool afz_scope_takes_out(const struct afz_env *env, pid_t pid, char *why)
-{
-        struct afz_cgroup_path path;
-        return afz_cgroup_path_of(env, (uint64_t)pid, &path) == 0 && path.version == 2 &&
-               afz_scope_would_leave(env, &path, why);
 }
 
 /* Where the process is now; the proof that the manager did as it was asked. */

@@ -5,15 +5,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "cgroup_path.h"
 #include "hold_tier.h"
 
-/* Who starts in a batch job's cgroup, or in one with a limit of its own, would leave it for a
- * scope, and with it the limit, the accounting, and who ends it: then the job is held where it is.
- * What is below user.slice stays below it. Sets why, of AFZ_HOLD_WHY_CAP bytes. */
-bool afz_scope_would_leave(const struct afz_env *env, const struct afz_cgroup_path *path,
-                           char *why);
-/* The same of a process, wherever we are: one that is attached to need not be where we are. */
+/* Of a process, which need not be where we are. Who is in a batch job's cgroup, or in one with a
+ * limit of its own, would leave it for a scope, and with it the limit, the accounting, and who ends
+ * it: then the job is held where it is. What is below user.slice stays below it. Sets why, of
+ * AFZ_HOLD_WHY_CAP bytes. */
 bool afz_scope_takes_out(const struct afz_env *env, pid_t pid, char *why);
 
 #endif

@@ -44,8 +44,7 @@ struct path {
 
 static bool is_look(const struct afz_mark *mark, uint32_t from, uint32_t to)
 {
-        return mark->kind == AFZ_MARK_STACK && mark->t_ms >= from && mark->t_ms <= to &&
-               !afz_mark_is_picture(mark);
+        return afz_mark_is_look(mark) && mark->t_ms >= from && mark->t_ms <= to;
 }
 
 static bool runs(const struct afz_mark *mark)

@@ -70,8 +70,7 @@ static void compare(struct afz_stand *stand, const struct afz_mark *before)
 
 /* ---- one look ---- */
 
-/* What was taken of a job that the guard held still says nothing of a hang. */
-static bool is_stand(const struct afz_mark *mark)
+bool afz_mark_is_look(const struct afz_mark *mark)
 {
         return mark->kind == AFZ_MARK_STACK && !afz_mark_is_picture(mark);
 }
@@ -82,12 +81,12 @@ void afz_stands_of(const struct afz_flight *flight, uint32_t from_ms, uint32_t t
         const struct afz_mark *mark = flight->mark;
         size_t last = flight->marks;
         ret->count = 0;
-        while (last > 0 && (!is_stand(&mark[last - 1]) || mark[last - 1].t_ms > to_ms ||
+        while (last > 0 && (!afz_mark_is_look(&mark[last - 1]) || mark[last - 1].t_ms > to_ms ||
                             mark[last - 1].t_ms < from_ms))
                 last--;
         for (size_t i = last; i > 0 && mark[i - 1].t_ms >= from_ms; i--) {
                 const struct afz_mark *m = &mark[i - 1];
-                if (!is_stand(m))
+                if (!afz_mark_is_look(m))
                         continue;
                 if (mark[last - 1].t_ms - m->t_ms <= ONE_LOOK_MS) {
                         if (ret->count == AFZ_STANDS_MAX)

@@ -31,6 +31,10 @@ struct afz_stands {
         struct afz_stand one[AFZ_STANDS_MAX];
 };
 
+/* Whether it is of a look at a thread: what was taken of a job that the guard held still says
+ * nothing of where it stands by itself. */
+bool afz_mark_is_look(const struct afz_mark *mark);
+
 /* Of the last look within [from, to]; none: it has no marks there. */
 void afz_stands_of(const struct afz_flight *flight, uint32_t from_ms, uint32_t to_ms,
                    struct afz_stands *ret);

@@ -5,6 +5,7 @@
 
 #include "agent_tale.h"
 #include "end_clues.h"
+#include "hang_stacks.h"
 #include "leak_stretch.h"
 #include "quantity.h"
 
@@ -94,10 +95,9 @@ enum afz_vain afz_hindsight_vain(const struct afz_hindsight *before,
 const char *afz_vain_words(enum afz_vain vain, const struct afz_hindsight *now, char *buf,
                            size_t cap)
 {
-        const char *slash = strrchr(now->where.file, '/');
         char place[200] = "", size[AFZ_SIZE_TEXT_CAP];
         if (now->where.line > 0)
-                snprintf(place, sizeof place, " (%s:%d)", slash ? slash + 1 : now->where.file,
+                snprintf(place, sizeof place, " (%s:%d)", afz_where_file(&now->where),
                          (int)now->where.line);
         (void)afz_format_size(size, sizeof size, now->asked_bytes);
         switch (vain) {
